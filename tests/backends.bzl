@@ -50,6 +50,7 @@ def fl_backend_test(name, srcs, deps = [], data = [], size = "small", backends =
         testonly = True,
         srcs = srcs,
         deps = deps + [
+            "//tests:no_fallbacks",
             "//fl",
             "@gtest//:gtest_main",
         ] + gpu,

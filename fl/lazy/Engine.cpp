@@ -95,7 +95,7 @@ namespace {
 int64_t* writeInput(int64_t* to, const LazyNode& input) {
   const std::vector<Dim>& dims = input.shape().get();
   *to++ = 2 * static_cast<int64_t>(input.type()) + (input.number() != nullptr);
-  *to++ = std::ssize(dims);
+  *to++ = std::ssize(dims) | static_cast<int64_t>(input.channel + 1) << 32;
   return std::ranges::copy(dims, to).out;
 }
 
@@ -222,7 +222,7 @@ void Engine::keepOlds(Segment* segment) {
     for (const std::weak_ptr<LazyNode>& each : (*input)->writers) {
       const LazyNodePtr writer = each.lock();
       if (!writer) continue;
-      if (writer->waits() && writer->visit != visit_) writer->olds.push_back(*input);
+      if (writer->pending() && writer->visit != visit_) writer->olds.push_back(*input);
       segment->held.push_back(writer);
     }
   }
@@ -294,8 +294,18 @@ std::vector<int> Engine::leaveImages(const Segment& segment, ir::Graph* graph) c
 ir::Graph Engine::graphOf(const Segment& segment) {
   ir::Graph graph;
   std::vector<ir::ValueId> ids;
-  for (const LazyNodePtr* input : segment.inputs)
-    ids.push_back(graph.addParameter({(*input)->valueType(), (*input)->number() != nullptr}));
+  for (const LazyNodePtr* each : segment.inputs) {
+    const LazyNode& input = **each;
+    ir::ValueType type = input.valueType();
+    if (input.channel >= 0) type.shape = ir::inFront(std::move(type.shape), input.channel);
+    ids.push_back(graph.addParameter({std::move(type), input.number() != nullptr}));
+  }
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const LazyNode& input = **segment.inputs[i];
+    if (input.channel < 0) continue;
+    const ir::Attrs axes(ir::axesFromFront(input.shape().ndim(), input.channel));
+    ids[i] = graph.addNode(ir::Op::Transpose, {ids[i]}, axes, input.site);
+  }
   for (const LazyNode* node : segment.nodes) {
     std::vector<ir::ValueId> operands;
     for (const LazyNodePtr& operand : node->operands) operands.push_back(ids[operand->value]);
@@ -362,6 +372,11 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
   std::ranges::sort(segment.nodes, {}, &LazyNode::id);
   segment.nodes.erase(std::unique(segment.nodes.begin(), segment.nodes.end()), segment.nodes.end());
   collectReached(&segment.nodes);
+  // Later calls give the function other values, which lie in order.
+  for (const LazyNode* node : segment.nodes)
+    for (const LazyNodePtr& operand : node->operands)
+      if (operand->channel >= 0) putInOrder(operand.get());
+  collectReached(&segment.nodes);
   describeStructure(&segment);
   segment.results.assign(results.begin(), results.end());
   for (const LazyNodePtr* input : segment.inputs) inputs->push_back(*input);
@@ -390,22 +405,23 @@ void Engine::run(const Segment& segment, const Plan& plan) {
   }
   for (const LazyNodePtr* input : segment.inputs) buffers.push_back((*input)->buffer);
   auto outputs = elementsOf(segment, *plan.loaded, buffers, spare);
-  absl::InlinedVector<LazyNodePtr, 4> images(outputs.size());
-  std::vector<ir::Attrs> axes(plan.images.size());
-  for (size_t i = 0; i < plan.images.size(); ++i) {
-    if (plan.images[i] < 0) continue;
-    LazyNode& result = *segment.results[i];
-    const ir::ValueType type = {result.type(), ir::inFront(result.shape(), plan.images[i])};
-    axes[i] = ir::Attrs(ir::axesFromFront(type.shape.ndim(), plan.images[i]));
-    images[i] = std::make_shared<LazyNode>(result.backend(), *this, type, std::move(outputs[i]));
-    images[i]->id = result.id;
-  }
-  // From here on nothing throws: all have their elements, or none.
   for (size_t i = 0; i < outputs.size(); ++i) {
-    LazyNode& result = *segment.results[i];
-    images[i] ? result.realizeTransposed(std::move(images[i]), std::move(axes[i]))
-              : result.realize(std::move(outputs[i]));
+    const int channel = plan.images.empty() ? -1 : plan.images[i];
+    segment.results[i]->realize(std::move(outputs[i]), channel);
   }
+}
+
+void Engine::putInOrder(LazyNode* node) {
+  const ir::ValueType type = {node->type(), ir::inFront(node->shape(), node->channel)};
+  const ir::Attrs axes(ir::axesFromFront(node->shape().ndim(), node->channel));
+  const auto image = std::make_shared<LazyNode>(node->backend(), *this, type, node->buffer);
+  PendingList list;
+  const auto ordered = std::make_shared<LazyNode>(node->backend(), *this, ir::Op::Transpose,
+                                                  LazyOperands{image}, axes, node->valueType());
+  ordered->site = node->site;
+  list.append(ordered.get());
+  realizeTogether({ordered.get()});
+  node->putInOrder(ordered->buffer);
 }
 
 runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
@@ -423,7 +439,9 @@ runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
     return plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* const* node = segment.nodes.begin();
-    for (size_t left = error.origin; left >= (*node)->operators(); ++node)
+    const auto isLaidOut = [](const LazyNodePtr* input) { return (*input)->channel >= 0; };
+    const auto transposes = std::ranges::count_if(segment.inputs, isLaidOut);
+    for (size_t left = error.origin - transposes; left >= (*node)->operators(); ++node)
       left -= (*node)->operators();
     const LazyNode& read = **node;
     throw BadIndexError(
@@ -515,7 +533,7 @@ void Engine::realizeOneByOne(const Segment& segment) {
     logLine(1, detail::concat("realize: ", segment.operators, " ops -> ", calls,
                               " plans one by one, at ", currentCallSite().toString()));
   }
-  for (LazyNode* result : segment.results) result->realize(std::move(values[result->place]));
+  for (LazyNode* result : segment.results) result->realize(std::move(values[result->place]), -1);
 }
 
 }  // namespace fl::lazy

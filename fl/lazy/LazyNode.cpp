@@ -9,6 +9,8 @@
 
 namespace fl::lazy {
 
+PendingList PendingList::laidOut;
+
 void PendingList::append(LazyNode* node) {
   node->list_.store(this, std::memory_order_relaxed);
   node->previous_ = last_;
@@ -20,7 +22,7 @@ void PendingList::remove(LazyNode* node) {
   (node->previous_ ? node->previous_->next_ : first_) = node->next_;
   (node->next_ ? node->next_->previous_ : last_) = node->previous_;
   node->previous_ = node->next_ = nullptr;
-  node->list_.store(nullptr, std::memory_order_release);
+  node->list_.store(node->channel < 0 ? nullptr : &laidOut, std::memory_order_release);
 }
 
 LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands&& operands,
@@ -33,8 +35,12 @@ LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperan
       engine_(engine) {}
 
 LazyNode::LazyNode(TensorBackend& backend, Engine& engine, ir::ValueType type,
-                   MemoryBlockPtr buffer)
-    : LazyTensor(backend, std::move(type)), buffer(std::move(buffer)), engine_(engine) {}
+                   MemoryBlockPtr buffer, int channel)
+    : LazyTensor(backend, std::move(type)),
+      buffer(std::move(buffer)),
+      channel(channel),
+      engine_(engine),
+      list_(channel < 0 ? nullptr : &PendingList::laidOut) {}
 
 LazyNode::LazyNode(TensorBackend& backend, Engine& engine, const Number& number)
     : LazyTensor(backend, {number.type(), Shape()}), engine_(engine), number_(number) {}
@@ -82,26 +88,24 @@ LazyNode::~LazyNode() {
   if (list_.load(std::memory_order_acquire)) {
     std::lock_guard<std::recursive_mutex> lock(engineMutex());
     // Another thread may have realized it since.
-    if (PendingList* list = list_.load(std::memory_order_relaxed)) list->remove(this);
+    if (pending()) list_.load(std::memory_order_relaxed)->remove(this);
   }
   if (!operands.empty()) release(&operands);
 }
 
-void LazyNode::realize(MemoryBlockPtr result) noexcept {
+void LazyNode::realize(MemoryBlockPtr result, int channelOfResult) noexcept {
+  PendingList* const list = list_.load(std::memory_order_relaxed);
   buffer = std::move(result);
+  channel = channelOfResult;
   olds.clear();
   release(&operands);
-  list_.load(std::memory_order_relaxed)->remove(this);
+  list->remove(this);
 }
 
-void LazyNode::realizeTransposed(LazyNodePtr image, ir::Attrs axesOfImage) noexcept {
-  isComputed = true;
-  op = ir::Op::Transpose;
-  attrs = std::move(axesOfImage);
-  composite.reset();
-  olds.clear();
-  release(&operands);
-  operands.push_back(std::move(image));
+void LazyNode::putInOrder(MemoryBlockPtr elements) noexcept {
+  buffer = std::move(elements);
+  channel = -1;
+  list_.store(nullptr, std::memory_order_release);
 }
 
 LazyNodePtr makeValueNode(TensorBackend& backend, Engine& engine, TensorAdapterBase& value) {

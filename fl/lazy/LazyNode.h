@@ -30,6 +30,8 @@ class PendingList {
   bool empty() const { return !first_; }
   void append(LazyNode* node);
   void remove(LazyNode* node);
+  // That of what lies in another order (LazyNode::channel), which it does not hold.
+  static PendingList laidOut;
 
   // Tensors that were written in place, in order. Nothing is kept alive: the operators that wait
   // hold an old value that they read, or its elements in another shape.
@@ -37,6 +39,7 @@ class PendingList {
     std::weak_ptr<detail::TensorStorage> tensor;
     std::weak_ptr<TensorAdapterBase> old;
     std::weak_ptr<MemoryBlock> oldElements;
+    int oldChannel;
     std::weak_ptr<LazyNode> value;
   };
   std::vector<Update> updates;
@@ -53,7 +56,8 @@ class LazyNode final : public LazyTensor {
   LazyNode(TensorBackend& backend, Engine& engine, ir::Op op, LazyOperands&& operands,
            const ir::Attrs& attrs, ir::ValueType type);
   // A value that exists already.
-  LazyNode(TensorBackend& backend, Engine& engine, ir::ValueType type, MemoryBlockPtr buffer);
+  LazyNode(TensorBackend& backend, Engine& engine, ir::ValueType type, MemoryBlockPtr buffer,
+           int channel = -1);
   LazyNode(TensorBackend& backend, Engine& engine, const Number& number);
   // Destroys chains of any length without recursion.
   ~LazyNode() override;
@@ -65,9 +69,7 @@ class LazyNode final : public LazyTensor {
   const Number* number() const override { return number_ ? &*number_ : nullptr; }
 
   bool pending() const { return !buffer && !number_; }
-  // Pending, and not only for the order of its elements.
-  bool waits() const { return pending() && !isComputed; }
-  // The elements, if they are there already: on any thread, without waiting.
+  // The elements, if they are there already, and in order: on any thread, without waiting.
   MemoryBlockPtr readyBuffer() const {
     return list_.load(std::memory_order_acquire) == nullptr ? buffer : nullptr;
   }
@@ -77,9 +79,8 @@ class LazyNode final : public LazyTensor {
   // How many operators it stands for.
   size_t operators() const { return composite ? composite->graph.nodes().size() : !isPart(); }
   // Sets the result and lets go of the operands.
-  void realize(MemoryBlockPtr result) noexcept;
-  // Its elements are those of `image` in another order: stays pending, as a transpose of that.
-  void realizeTransposed(LazyNodePtr image, ir::Attrs axesOfImage) noexcept;
+  void realize(MemoryBlockPtr result, int channel) noexcept;
+  void putInOrder(MemoryBlockPtr elements) noexcept;
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;  // of a part, its number among the results
@@ -87,7 +88,9 @@ class LazyNode final : public LazyTensor {
   RecordedCompositePtr composite;  // instead of `op` and `attrs`
   LazyOperands operands;
   MemoryBlockPtr buffer;
-  bool isComputed = false;  // realizeTransposed()
+  // Of an image that lies with this dimension, of its channels, before all others; -1 of what lies
+  // in order.
+  int channel = -1;
 
   uint64_t id = 0;       // grows with recording; operands have smaller ones
   uint64_t segment = 0;  // of the recording thread; of a value, that which read it last

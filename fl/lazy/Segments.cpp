@@ -240,25 +240,28 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
   if (was && was->writers.size() == was->writers.capacity()) {
     std::erase_if(was->writers, [](const std::weak_ptr<LazyNode>& each) {
       const LazyNodePtr writer = each.lock();
-      return !writer || !writer->waits();
+      return !writer || !writer->pending();
     });
   }
   if (was) was->writers.push_back(value);
-  segments_[value->segment].updates.push_back({tensor, old, was ? was->buffer : nullptr, value});
+  segments_[value->segment].updates.push_back(
+      {tensor, old, was ? was->buffer : nullptr, was ? was->channel : -1, value});
 }
 
 // Of tensors whose new value is lost, the last first, as one may have been written again and again.
 size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
   size_t count = 0;
   for (const auto& [number, segment] : segments_ | std::views::reverse) {
-    for (const auto& [tensor, old, oldElements, value] : segment.updates | std::views::reverse) {
+    for (const auto& [tensor, old, oldElements, oldChannel, value] :
+         segment.updates | std::views::reverse) {
       const std::shared_ptr<detail::TensorStorage> storage = tensor.lock();
       const LazyNodePtr now = value.lock();
       // Asked first: a tensor of another thread's that is not lost may be assigned at this moment.
       if (!storage || !now || !isLost(*now) || storage->value != now) continue;
       TensorValue before = old.lock();
       if (MemoryBlockPtr elements = before ? nullptr : oldElements.lock())
-        before = std::make_shared<LazyNode>(now->backend(), *this, now->valueType(), elements);
+        before = std::make_shared<LazyNode>(now->backend(), *this, now->valueType(), elements,
+                                            oldChannel);
       count += before != nullptr;
       if (before) storage->value = std::move(before);
     }
@@ -299,7 +302,7 @@ void Engine::takingBack(const LazyNode* read, Work&& work) {
   } catch (const std::bad_alloc& lack) {
     const std::vector<uint64_t>& mine = threadSegments(this).pending;
     const size_t count = takeBack([&](const LazyNode& node) {
-      return node.waits() && &node != read && std::ranges::binary_search(mine, node.segment);
+      return node.pending() && &node != read && std::ranges::binary_search(mine, node.segment);
     });
     if (count == 0) throw;
     throw OutOfMemory(detail::concat(lack.what(), "\nWhat waits to be computed is not written: ",
@@ -320,12 +323,14 @@ void Engine::noteRead() const {
 }
 
 void Engine::realize(LazyNode* node) {
+  const std::lock_guard<std::recursive_mutex> lock(engineMutex());
   takingBack(node, [&] {
-    const bool waits = node->waits();
-    if (waits) noteRead();
-    if (node->pending())
-      waits && !threadSegments(this).recording ? realizePending(node) : realizeTogether({node});
+    if (node->pending()) {
+      noteRead();
+      threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
+    }
   });
+  if (node->channel >= 0) putInOrder(node);
 }
 
 // An error leaves everything pending as it is.
@@ -396,8 +401,7 @@ void Engine::realizeSegment(uint64_t segment) {
   const auto found = segments_.find(segment);
   if (found == segments_.end()) return;
   Nodes nodes;
-  for (LazyNode* node = found->second.first(); node; node = node->next())
-    if (node->waits()) nodes.push_back(node);
+  for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
   realizeTogether(std::move(nodes));
   found->second.updates.clear();
 }
