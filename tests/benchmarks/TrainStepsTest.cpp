@@ -6,6 +6,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <regex>
 #include <string>
 #include <variant>
 
@@ -74,7 +75,7 @@ TEST(TrainStepsTest, BatchesOfAClassShareKernels) {
 TEST(TrainStepsTest, PhasesAreOfTheCallAlone) {
   init();
   const BackendScope scope("lazy");
-  const auto step = perceptronStep(/*batch=*/7).make();
+  const auto step = perceptronStep(/*batch=*/6).make();
   const Phases first = phasesOf(step);
   EXPECT_GT(first.plan, 0) << "no other step has this batch";
   step();
@@ -200,6 +201,34 @@ std::vector<ir::Graph> graphsOf(const Workload& workload) {
     graphs.push_back(ir::parseGraph(std::string(std::istreambuf_iterator<char>(file), {})));
   }
   return graphs;
+}
+
+// Operations that fusion does again rather than write their results, against one for each element.
+TEST(TrainStepsTest, FewOperationsAreDoneAgain) {
+  init();
+  static const std::regex kAgain("recomputed=([0-9]+)");
+  for (const Workload& workload : steps()) {
+    SCOPED_TRACE(workload.name);
+    const Folder folder("fl-train-steps");
+    dumpPlans(workload, folder.path());
+    int64_t operations = 0, again = 0;
+    for (const auto& stage : std::filesystem::recursive_directory_iterator(folder.path())) {
+      if (!stage.path().string().ends_with("_recompute.flir")) continue;
+      std::ifstream file(stage.path());
+      const std::string text(std::istreambuf_iterator<char>(file), {});
+      for (std::sregex_iterator each(text.begin(), text.end(), kAgain), end; each != end; ++each)
+        again += std::stoll((*each)[1]);
+      const ir::Graph graph = ir::parseGraph(text);
+      for (const ir::Node& node : graph.nodes()) {
+        const bool isReduction = ir::opKind(node.op) == ir::Kind::Reduce;
+        if (!isReduction && !ir::isElementwise(node.op)) continue;
+        const ir::ValueType& type = isReduction ? graph.type(node.operands[0]) : node.type;
+        operations += type.shape.elements();
+      }
+    }
+    EXPECT_GT(operations, 0);
+    EXPECT_LE(again, operations / 2) << "of " << operations;
+  }
 }
 
 // Filters, which a step changes, are packed for the library anew; images are not.
