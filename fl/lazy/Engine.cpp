@@ -84,18 +84,25 @@ struct Engine::Segment {
   Structure structure;  // equal structures may share a plan
   size_t operators = 0;
   size_t bytes = 0, largest = 0;  // of what nodes make
+  // Whether inputs that lie with their channels first are read so: by what computes with images.
+  bool readsImages = false;
   uint64_t sighting = 0;          // Sightings, of one that has no plan
   std::vector<LazyNodePtr> held;  // nodes of it that would go if another thread had let go of them
   size_t budget = runtime::getMemoryBudget();
+
+  int channelOf(const LazyNode& input) const { return readsImages ? input.channel : -1; }
+  const MemoryBlockPtr& elementsOf(const LazyNode& input) const {
+    return input.channel == channelOf(input) ? input.buffer : input.ordered;
+  }
 };
 
 namespace {
 
 // Both give the place behind what they write. Lists come behind their sizes.
-int64_t* writeInput(int64_t* to, const LazyNode& input) {
+int64_t* writeInput(int64_t* to, const LazyNode& input, int channel) {
   const std::vector<Dim>& dims = input.shape().get();
   *to++ = 2 * static_cast<int64_t>(input.type()) + (input.number() != nullptr);
-  *to++ = std::ssize(dims) | static_cast<int64_t>(input.channel + 1) << 32;
+  *to++ = std::ssize(dims) | static_cast<int64_t>(channel + 1) << 32;
   return std::ranges::copy(dims, to).out;
 }
 
@@ -114,8 +121,11 @@ int64_t* writeNode(int64_t* to, const LazyNode& node, bool isResult) {
 
 // Whether those who hold an input, or its elements, let go of it after the run.
 bool isSpare(const LazyNodePtr& input) {
-  return isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer);
+  return isHeldBy(input->innerUses, input) && isHeldBy(1, input->buffer) &&
+         (!input->ordered || isHeldBy(1, input->ordered));
 }
+
+bool isLaidOut(const LazyNodePtr* input) { return (*input)->channel >= 0; }
 
 // Whether a plan may have the library compute it in another layout, and so other bits.
 bool hasLayouts(const LazyNode& node) {
@@ -185,6 +195,9 @@ void Engine::describeStructure(Segment* segment) {
       operand->holders = static_cast<int>(operand.use_count());
     }
   }
+  segment->readsImages =
+      std::ranges::any_of(segment->inputs, isLaidOut) &&
+      std::ranges::any_of(segment->nodes, [](auto* n) { return hasLayouts(*n); });
   // Parts that stay pending, too, hold what their call reads.
   for (const LazyNode* node : segment->nodes) {
     if (!node->hasParts() || (node->innerUses > 0 && node->holders <= node->innerUses)) continue;
@@ -195,7 +208,8 @@ void Engine::describeStructure(Segment* segment) {
   *words++ = static_cast<int64_t>(segment->budget);
   *words++ = ir::slotChanges();
   *words++ = std::ssize(segment->inputs);
-  for (const LazyNodePtr* input : segment->inputs) words = writeInput(words, **input);
+  for (const LazyNodePtr* input : segment->inputs)
+    words = writeInput(words, **input, segment->channelOf(**input));
   ir::ValueId next = static_cast<ir::ValueId>(segment->inputs.size());
   for (LazyNode* node : segment->nodes) {
     node->value = next++;
@@ -234,7 +248,8 @@ int64_t Engine::calls(const Segment& segment) {
 
 bool Engine::comesOnce(Segment* segment) {
   const bool isPlanned = flags().plan == "all" || flags().cache == "explain";
-  if (calls(*segment) == 1 || isPlanned || segment->budget > 0) return false;
+  if (segment->readsImages || calls(*segment) == 1 || isPlanned || segment->budget > 0)
+    return false;
   const auto [number, isFirst] = sightings_.note(segment->structure);
   segment->sighting = number;
   if (!isFirst) sightings_.noteAgain(number);
@@ -279,7 +294,12 @@ const Engine::Plan& Engine::addPlan(const Segment& segment) {
 std::vector<int> Engine::leaveImages(const Segment& segment, ir::Graph* graph) const {
   if (device_->lowering() != ir::Lowering::Kernels || !flags().skip.empty() || calls(segment) < 2)
     return {};
-  std::vector<int> images = codegen::imagesOfResults(*graph);
+  std::vector<int> images;
+  try {
+    images = codegen::imagesOfResults(*graph);
+  } catch (const InternalError&) {  // which the passes tell that find it, too
+    return {};
+  }
   std::vector<ir::ValueId> results = graph->results();
   for (size_t i = 0; i < results.size(); ++i) {
     if (images[i] < 0) continue;
@@ -297,12 +317,13 @@ ir::Graph Engine::graphOf(const Segment& segment) {
   for (const LazyNodePtr* each : segment.inputs) {
     const LazyNode& input = **each;
     ir::ValueType type = input.valueType();
-    if (input.channel >= 0) type.shape = ir::inFront(std::move(type.shape), input.channel);
+    const int channel = segment.channelOf(input);
+    if (channel >= 0) type.shape = ir::inFront(std::move(type.shape), channel);
     ids.push_back(graph.addParameter({std::move(type), input.number() != nullptr}));
   }
   for (size_t i = 0; i < ids.size(); ++i) {
     const LazyNode& input = **segment.inputs[i];
-    if (input.channel < 0) continue;
+    if (segment.channelOf(input) < 0) continue;
     const ir::Attrs axes(ir::axesFromFront(input.shape().ndim(), input.channel));
     ids[i] = graph.addNode(ir::Op::Transpose, {ids[i]}, axes, input.site);
   }
@@ -372,12 +393,8 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
   std::ranges::sort(segment.nodes, {}, &LazyNode::id);
   segment.nodes.erase(std::unique(segment.nodes.begin(), segment.nodes.end()), segment.nodes.end());
   collectReached(&segment.nodes);
-  // Later calls give the function other values, which lie in order.
-  for (const LazyNode* node : segment.nodes)
-    for (const LazyNodePtr& operand : node->operands)
-      if (operand->channel >= 0) putInOrder(operand.get());
-  collectReached(&segment.nodes);
   describeStructure(&segment);
+  segment.readsImages = false;  // later calls give the function other values
   segment.results.assign(results.begin(), results.end());
   for (const LazyNodePtr* input : segment.inputs) inputs->push_back(*input);
   return graphOf(segment);
@@ -403,7 +420,7 @@ void Engine::run(const Segment& segment, const Plan& plan) {
     if (spare.empty()) spare.resize(segment.inputs.size(), false);
     spare[parameter] = isSpare(*segment.inputs[parameter]);
   }
-  for (const LazyNodePtr* input : segment.inputs) buffers.push_back((*input)->buffer);
+  for (const LazyNodePtr* input : segment.inputs) buffers.push_back(segment.elementsOf(**input));
   auto outputs = elementsOf(segment, *plan.loaded, buffers, spare);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const int channel = plan.images.empty() ? -1 : plan.images[i];
@@ -412,6 +429,7 @@ void Engine::run(const Segment& segment, const Plan& plan) {
 }
 
 void Engine::putInOrder(LazyNode* node) {
+  if (node->channel < 0 || node->ordered) return;
   const ir::ValueType type = {node->type(), ir::inFront(node->shape(), node->channel)};
   const ir::Attrs axes(ir::axesFromFront(node->shape().ndim(), node->channel));
   const auto image = std::make_shared<LazyNode>(node->backend(), *this, type, node->buffer);
@@ -421,7 +439,7 @@ void Engine::putInOrder(LazyNode* node) {
   ordered->site = node->site;
   list.append(ordered.get());
   realizeTogether({ordered.get()});
-  node->putInOrder(ordered->buffer);
+  node->ordered = ordered->buffer;
 }
 
 runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
@@ -439,8 +457,8 @@ runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
     return plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* const* node = segment.nodes.begin();
-    const auto isLaidOut = [](const LazyNodePtr* input) { return (*input)->channel >= 0; };
-    const auto transposes = std::ranges::count_if(segment.inputs, isLaidOut);
+    const auto transposes =
+        segment.readsImages ? std::ranges::count_if(segment.inputs, isLaidOut) : 0;
     for (size_t left = error.origin - transposes; left >= (*node)->operators(); ++node)
       left -= (*node)->operators();
     const LazyNode& read = **node;
@@ -453,6 +471,13 @@ void Engine::realizeTogether(Nodes&& nodes) {
   if (nodes.empty()) return;
   Segment segment = described(std::move(nodes));
   if (segment.results.empty()) return;  // calls whose parts die on another thread
+  const auto lacksOrder = [](const LazyNodePtr* input) {
+    return isLaidOut(input) && !(*input)->ordered;
+  };
+  if (!segment.readsImages && std::ranges::any_of(segment.inputs, lacksOrder)) {
+    for (const LazyNodePtr* input : segment.inputs) putInOrder(input->get());
+    segment = described(std::move(segment.nodes));
+  }
   keepOlds(&segment);
   const Plan* const known = plans_.find(segment.structure);
   if (!known && comesOnce(&segment)) {
@@ -488,7 +513,7 @@ void Engine::realizeOneByOne(const Segment& segment) {
   Buffers values;
   for (const LazyNodePtr* input : segment.inputs) {
     (*input)->place = static_cast<ir::ValueId>(values.size());
-    values.push_back((*input)->buffer);
+    values.push_back(segment.elementsOf(**input));
   }
   std::unordered_map<const LazyNode*, Nodes> parts;  // by call
   for (LazyNode* node : segment.nodes) {

@@ -147,7 +147,7 @@ class Engine {
   std::unique_ptr<runtime::LoadedSchedule> buildPlan(const ir::Graph& graph, size_t budget,
                                                      const PlanDump::Numbers& numbers);
   void run(const Segment& segment, const Plan& plan);
-  // An image that a plan has left with its channels first.
+  // Makes LazyNode::ordered of an image that a plan has left with its channels first.
   void putInOrder(LazyNode* node);
   // The elements of its results.
   using Buffers = absl::InlinedVector<MemoryBlockPtr, 4>;

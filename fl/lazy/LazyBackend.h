@@ -9,7 +9,7 @@
 
 namespace fl {
 
-// `device` is a name that runtime::makeDevice knows.
+// `device` is a name that runtime::makeDevice knows. Values of the backend must not outlive it.
 std::unique_ptr<TensorBackend> makeLazyBackend(const std::string& device);
 
 // Waits until every kernel that was asked for is compiled (FL_JIT=async), for benchmarks and tests.

@@ -54,7 +54,7 @@ MemoryBlockPtr LazyNode::data() {
   MemoryBlockPtr ready = readyBuffer();
   if (!ready) {
     engine_.realize(this);
-    ready = buffer;
+    ready = channel < 0 ? buffer : ordered;
   }
   return ready;
 }
@@ -85,7 +85,8 @@ void LazyNode::release(LazyOperands* operands) noexcept {
 }
 
 LazyNode::~LazyNode() {
-  if (list_.load(std::memory_order_acquire)) {
+  const PendingList* const isIn = list_.load(std::memory_order_acquire);
+  if (isIn && isIn != &PendingList::laidOut) {
     std::lock_guard<std::recursive_mutex> lock(engineMutex());
     // Another thread may have realized it since.
     if (pending()) list_.load(std::memory_order_relaxed)->remove(this);
@@ -100,12 +101,6 @@ void LazyNode::realize(MemoryBlockPtr result, int channelOfResult) noexcept {
   olds.clear();
   release(&operands);
   list->remove(this);
-}
-
-void LazyNode::putInOrder(MemoryBlockPtr elements) noexcept {
-  buffer = std::move(elements);
-  channel = -1;
-  list_.store(nullptr, std::memory_order_release);
 }
 
 LazyNodePtr makeValueNode(TensorBackend& backend, Engine& engine, TensorAdapterBase& value) {

@@ -80,7 +80,6 @@ class LazyNode final : public LazyTensor {
   size_t operators() const { return composite ? composite->graph.nodes().size() : !isPart(); }
   // Sets the result and lets go of the operands.
   void realize(MemoryBlockPtr result, int channel) noexcept;
-  void putInOrder(MemoryBlockPtr elements) noexcept;
 
   ir::Op op = ir::Op::Reshape;
   ir::Attrs attrs;  // of a part, its number among the results
@@ -88,9 +87,11 @@ class LazyNode final : public LazyTensor {
   RecordedCompositePtr composite;  // instead of `op` and `attrs`
   LazyOperands operands;
   MemoryBlockPtr buffer;
-  // Of an image that lies with this dimension, of its channels, before all others; -1 of what lies
-  // in order.
+  // Of an image whose buffer has this dimension, of its channels, before all others; -1 of what
+  // lies in order. What reads it in order has a copy made, which stays beside it, so that other
+  // plans find the same whatever was read. Guarded by the engine's mutex.
   int channel = -1;
+  MemoryBlockPtr ordered;
 
   uint64_t id = 0;       // grows with recording; operands have smaller ones
   uint64_t segment = 0;  // of the recording thread; of a value, that which read it last

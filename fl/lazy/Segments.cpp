@@ -330,7 +330,7 @@ void Engine::realize(LazyNode* node) {
       threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
     }
   });
-  if (node->channel >= 0) putInOrder(node);
+  putInOrder(node);
 }
 
 // An error leaves everything pending as it is.

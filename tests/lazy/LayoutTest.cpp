@@ -216,6 +216,29 @@ TEST_F(KeptImage, IsReadAsItIs) {
   expectImage(Tensor::fromVector(want_.shape(), got));
 }
 
+// Whether it was read is seen in no bit of what follows.
+TEST_F(KeptImage, IsReadWithoutATrace) {
+  const auto convolved = [](bool reads) {
+    const Tensor image = make("lazy", "cpu");
+    if (reads) image.toHostVector<float>();
+    const Tensor w = Tensor::fromVector({3, 3, 20, 1}, numbers({3, 3, 20, 1}, 4));
+    return conv2d(tanh(image), w, 1, 1, 1, 1, 1, 1).toHostVector<float>();
+  };
+  EXPECT_EQ(convolved(true), convolved(false));
+}
+
+// Plans without images read it in order, which is made once.
+TEST_F(KeptImage, IsPutInOrderOnce) {
+  const Tensor image = make("lazy", "cpu");
+  const auto launches = [&] {
+    const uint64_t before = runtime::counters().kernelLaunches;
+    amax(image, {0}).toHostVector<float>();
+    return runtime::counters().kernelLaunches - before;
+  };
+  const uint64_t first = launches();
+  EXPECT_EQ(launches(), first - 1);
+}
+
 TEST_F(KeptImage, IsWrittenInPlace) {
   Tensor image = make("lazy", "cpu");
   const Tensor before = image;
