@@ -293,10 +293,10 @@ void chooseLayouts(Compilation& compilation) {
 }
 
 // The last result is what a read is of, and is plain; the others wait for another plan, of
-// gradients say, where nodes of this one read some of them, too.
+// gradients say, where nodes of this one read some of them, too, and a network is more than a call.
 std::vector<int> imagesOfResults(const Graph& graph) {
   std::vector<int> channels(graph.results().size(), -1);
-  if (channels.size() < 2 || std::ranges::none_of(graph.nodes(), isPlainCall)) return channels;
+  if (channels.size() < 2 || std::ranges::count_if(graph.nodes(), isPlainCall) < 2) return channels;
   Compilation simplified{.graph = graph};
   canonicalize(simplified);
   const Graph& simple = simplified.graph;
