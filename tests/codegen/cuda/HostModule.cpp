@@ -212,7 +212,7 @@ void* compile(const std::string& source) {
   const std::string path = pathOfNext();
   std::ofstream(path + ".cpp") << source << callersIn(source);
   const std::string command =
-      "g++ -std=c++20 -O0 -w -mfma -mf16c -ffp-contract=off -fno-strict-aliasing -shared -fPIC " +
+      "g++ -std=c++20 -Og -w -mfma -mf16c -ffp-contract=off -fno-strict-aliasing -shared -fPIC " +
       std::string(kSanitizer) + "-include tests/codegen/cuda/KernelSide.h -o " + path + ".so " +
       path + ".cpp 2> " + path + ".log";
   FL_INTERNAL_CHECK(std::system(command.c_str()) == 0, readFile(path + ".log"));
