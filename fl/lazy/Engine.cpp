@@ -125,15 +125,16 @@ bool isSpare(const LazyNodePtr& input) {
          (!input->ordered || isHeldBy(1, input->ordered));
 }
 
+// Whether an input lies with its channels first.
 bool isLaidOut(const LazyNodePtr* input) { return (*input)->channel >= 0; }
 
 // Whether a plan may have the library compute it in another layout, and so other bits.
 bool hasLayouts(const LazyNode& node) {
-  const auto isLaidOut = [](ir::Op op) {
+  const auto hasThem = [](ir::Op op) {
     return ir::isOnImages(op) || op == ir::Op::Attention || op == ir::Op::AttentionBackward;
   };
-  if (!node.composite) return isLaidOut(node.op);
-  return std::ranges::any_of(node.composite->graph.nodes(), isLaidOut, &ir::Node::op);
+  if (!node.composite) return hasThem(node.op);
+  return std::ranges::any_of(node.composite->graph.nodes(), hasThem, &ir::Node::op);
 }
 
 // Of an input that a plan writes to in place; one by one, what a later error gives back is kept.
