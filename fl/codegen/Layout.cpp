@@ -127,13 +127,6 @@ class Images {
 
 // ---- The choice ----
 
-std::vector<int> readersOf(const Graph& graph) {
-  std::vector<int> readers(graph.valueCount());
-  for (const Node& node : graph.nodes())
-    for (const ValueId operand : node.operands) ++readers[operand];
-  return readers;
-}
-
 // By value, whether the node that makes it works on images with their channels first. The sink
 // stands for all that is plain; one copy of a value serves all readers in the other layout. In
 // `freeResults` are those that may be left in either.
@@ -301,8 +294,8 @@ std::vector<int> imagesOfResults(const Graph& graph) {
   canonicalize(simplified);
   const Graph& simple = simplified.graph;
   const Images images(simple);
-  const std::vector<int> readers = readersOf(simple);
-  const auto isReadImage = [&](ValueId id) { return readers[id] > 0 && images.channel(id) >= 0; };
+  const std::vector<int> uses = ir::useCounts(simple);  // one of them as a result
+  const auto isReadImage = [&](ValueId id) { return uses[id] > 1 && images.channel(id) >= 0; };
   if (std::ranges::none_of(simple.results(), isReadImage)) return channels;
   const std::set<ValueId> free(simple.results().begin(), simple.results().end() - 1);
   const std::vector<bool> chosen = chooseMoved(simple, images, free);

@@ -84,7 +84,9 @@ struct Engine::Segment {
   Structure structure;  // equal structures may share a plan
   size_t operators = 0;
   size_t bytes = 0, largest = 0;  // of what nodes make
-  // Whether inputs that lie with their channels first are read so: by what computes with images.
+  // Inputs that lie with their channels first; whether they are read so, by what computes with
+  // images.
+  int laidOut = 0;
   bool readsImages = false;
   uint64_t sighting = 0;          // Sightings, of one that has no plan
   std::vector<LazyNodePtr> held;  // nodes of it that would go if another thread had let go of them
@@ -125,16 +127,17 @@ bool isSpare(const LazyNodePtr& input) {
          (!input->ordered || isHeldBy(1, input->ordered));
 }
 
-// Whether an input lies with its channels first.
-bool isLaidOut(const LazyNodePtr* input) { return (*input)->channel >= 0; }
+// Whether an operator of a call is of a kind.
+bool hasOp(const LazyNode& node, bool (*isOfKind)(ir::Op)) {
+  if (!node.composite) return isOfKind(node.op);
+  return std::ranges::any_of(node.composite->graph.nodes(), isOfKind, &ir::Node::op);
+}
 
 // Whether a plan may have the library compute it in another layout, and so other bits.
 bool hasLayouts(const LazyNode& node) {
-  const auto hasThem = [](ir::Op op) {
+  return hasOp(node, [](ir::Op op) {
     return ir::isOnImages(op) || op == ir::Op::Attention || op == ir::Op::AttentionBackward;
-  };
-  if (!node.composite) return hasThem(node.op);
-  return std::ranges::any_of(node.composite->graph.nodes(), hasThem, &ir::Node::op);
+  });
 }
 
 // Of an input that a plan writes to in place; one by one, what a later error gives back is kept.
@@ -190,15 +193,15 @@ void Engine::describeStructure(Segment* segment) {
         operand->visit = visit_;
         operand->innerUses = 0;
         operand->value = static_cast<ir::ValueId>(segment->inputs.size());
+        segment->laidOut += operand->channel >= 0;
         segment->inputs.push_back(&operand);
       }
       ++operand->innerUses;
       operand->holders = static_cast<int>(operand.use_count());
     }
   }
-  segment->readsImages =
-      std::ranges::any_of(segment->inputs, isLaidOut) &&
-      std::ranges::any_of(segment->nodes, [](auto* n) { return hasLayouts(*n); });
+  const auto isOnImages = [](const LazyNode* node) { return hasOp(*node, ir::isOnImages); };
+  segment->readsImages = segment->laidOut > 0 && std::ranges::any_of(segment->nodes, isOnImages);
   // Parts that stay pending, too, hold what their call reads.
   for (const LazyNode* node : segment->nodes) {
     if (!node->hasParts() || (node->innerUses > 0 && node->holders <= node->innerUses)) continue;
@@ -458,8 +461,7 @@ runtime::LoadedSchedule::Outputs Engine::elementsOf(const Segment& segment,
     return plan.run(buffers, numbers, spare);
   } catch (const ir::IndexOutOfRange& error) {
     LazyNode* const* node = segment.nodes.begin();
-    const auto transposes =
-        segment.readsImages ? std::ranges::count_if(segment.inputs, isLaidOut) : 0;
+    const int transposes = segment.readsImages ? segment.laidOut : 0;
     for (size_t left = error.origin - transposes; left >= (*node)->operators(); ++node)
       left -= (*node)->operators();
     const LazyNode& read = **node;
@@ -473,9 +475,10 @@ void Engine::realizeTogether(Nodes&& nodes) {
   Segment segment = described(std::move(nodes));
   if (segment.results.empty()) return;  // calls whose parts die on another thread
   const auto lacksOrder = [](const LazyNodePtr* input) {
-    return isLaidOut(input) && !(*input)->ordered;
+    return (*input)->channel >= 0 && !(*input)->ordered;
   };
-  if (!segment.readsImages && std::ranges::any_of(segment.inputs, lacksOrder)) {
+  if (segment.laidOut > 0 && !segment.readsImages &&
+      std::ranges::any_of(segment.inputs, lacksOrder)) {
     for (const LazyNodePtr* input : segment.inputs) putInOrder(input->get());
     segment = described(std::move(segment.nodes));
   }

@@ -16,6 +16,7 @@
 #include "fl/lazy/Compile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/tensor/tensor.h"
+#include "tests/FlagScope.h"
 
 namespace fl::testing {
 namespace {
@@ -117,14 +118,13 @@ class Dump {
  public:
   Dump() : folder_(::testing::TempDir() + "layout" + std::to_string(number_++)) {
     std::filesystem::remove_all(folder_);
-    flags().dump = folder_;
   }
-  ~Dump() { flags().dump.clear(); }
   std::vector<ir::Graph> graphs() const { return graphsIn(folder_); }
 
  private:
   static inline int number_ = 0;
-  std::string folder_;
+  const std::string folder_;
+  const FlagScope dump_{&Flags::dump, folder_};
 };
 
 void expectClose(const std::vector<std::vector<float>>& got,
@@ -254,9 +254,11 @@ TEST_F(KeptImage, IsWrittenInPlace) {
 TEST_F(KeptImage, IsNotPending) {
   const Tensor image = make("lazy", "cpu");
   const uint64_t reads = runtime::counters().reads;
-  flags().onSync = "throw";
-  const auto got = image.toHostVector<float>();
-  flags().onSync = "allow";
+  const auto read = [&] {
+    const FlagScope onSync(&Flags::onSync, "throw");
+    return image.toHostVector<float>();
+  };
+  const auto got = read();
   EXPECT_EQ(runtime::counters().reads, reads);
   expectImage(Tensor::fromVector(want_.shape(), got));
 }
