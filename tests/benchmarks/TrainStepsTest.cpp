@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -23,6 +22,7 @@
 #include "fl/planner/Memory.h"
 #include "fl/planner/Order.h"
 #include "fl/runtime/Counters.h"
+#include "tests/DumpedTexts.h"
 
 namespace fl::bench {
 namespace {
@@ -195,11 +195,8 @@ std::vector<ir::Graph> graphsOf(const Workload& workload) {
   const Folder folder("fl-train-steps");
   dumpPlans(workload, folder.path());
   std::vector<ir::Graph> graphs;
-  for (const auto& stage : std::filesystem::recursive_directory_iterator(folder.path())) {
-    if (!stage.path().string().ends_with("_dce.flir")) continue;
-    std::ifstream file(stage.path());
-    graphs.push_back(ir::parseGraph(std::string(std::istreambuf_iterator<char>(file), {})));
-  }
+  for (const std::string& text : fl::testing::dumpedTexts(folder.path(), "dce"))
+    graphs.push_back(ir::parseGraph(text));
   return graphs;
 }
 
@@ -212,10 +209,7 @@ TEST(TrainStepsTest, FewOperationsAreDoneAgain) {
     const Folder folder("fl-train-steps");
     dumpPlans(workload, folder.path());
     int64_t operations = 0, again = 0;
-    for (const auto& stage : std::filesystem::recursive_directory_iterator(folder.path())) {
-      if (!stage.path().string().ends_with("_recompute.flir")) continue;
-      std::ifstream file(stage.path());
-      const std::string text(std::istreambuf_iterator<char>(file), {});
+    for (const std::string& text : fl::testing::dumpedTexts(folder.path(), "recompute")) {
       for (std::sregex_iterator each(text.begin(), text.end(), kAgain), end; each != end; ++each)
         again += std::stoll((*each)[1]);
       const ir::Graph graph = ir::parseGraph(text);

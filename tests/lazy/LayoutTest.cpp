@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <string>
+#include <vector>
 
 #include "fl/autograd/autograd.h"
 #include "fl/base/Flags.h"
@@ -16,6 +16,7 @@
 #include "fl/lazy/Compile.h"
 #include "fl/runtime/Counters.h"
 #include "fl/tensor/tensor.h"
+#include "tests/DumpedTexts.h"
 #include "tests/FlagScope.h"
 
 namespace fl::testing {
@@ -85,20 +86,6 @@ std::vector<std::vector<float>> run(const Case& c, const char* backend, const ch
   return values;
 }
 
-// The final graphs of the plans in the folder.
-std::vector<ir::Graph> graphsIn(const std::string& folder) {
-  std::vector<std::string> paths;
-  for (const auto& stage : std::filesystem::recursive_directory_iterator(folder))
-    if (stage.path().string().ends_with("_dce.flir")) paths.push_back(stage.path());
-  std::ranges::sort(paths);
-  std::vector<ir::Graph> graphs;
-  for (const std::string& path : paths) {
-    std::ifstream file(path);
-    graphs.push_back(ir::parseGraph(std::string(std::istreambuf_iterator<char>(file), {})));
-  }
-  return graphs;
-}
-
 // Calls of the library on images that lie so, and on others; transposes of images.
 struct Calls {
   int moved = 0, plain = 0, copies = 0;
@@ -119,7 +106,13 @@ class Dump {
   Dump() : folder_(::testing::TempDir() + "layout" + std::to_string(number_++)) {
     std::filesystem::remove_all(folder_);
   }
-  std::vector<ir::Graph> graphs() const { return graphsIn(folder_); }
+  // The final ones of its plans.
+  std::vector<ir::Graph> graphs() const {
+    std::vector<ir::Graph> graphs;
+    for (const std::string& text : dumpedTexts(folder_, "dce"))
+      graphs.push_back(ir::parseGraph(text));
+    return graphs;
+  }
 
  private:
   static inline int number_ = 0;

@@ -2,9 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "benchmarks/OpCases.h"
 #include "benchmarks/TracedPlan.h"
@@ -13,6 +11,7 @@
 #include "fl/codegen/Compilation.h"
 #include "fl/fl.h"
 #include "fl/kernel/Schedule.h"
+#include "tests/DumpedTexts.h"
 
 namespace fl::testing {
 namespace {
@@ -53,12 +52,7 @@ void addTrainingSteps(Kernels* kernels) {
     const BackendScope scope("lazy");
     workload.make()();
   }
-  for (const auto& file : std::filesystem::recursive_directory_iterator(folder)) {
-    if (!file.path().string().ends_with("_pack.flir")) continue;
-    std::ostringstream text;
-    text << std::ifstream(file.path()).rdbuf();
-    kernels->add(ir::parseSchedule(text.str()));
-  }
+  for (const std::string& text : dumpedTexts(folder, "pack")) kernels->add(ir::parseSchedule(text));
 }
 
 }  // namespace
