@@ -1,7 +1,6 @@
 #include "benchmarks/OpTimes.h"
 
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <random>
 
@@ -43,14 +42,14 @@ Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs, Caches 
   return Subject(call, caches);
 }
 
-// What one would write by hand for a case.
-struct ByHand {
+// What some cases are held to, beside eager and the copy.
+struct Beside {
   std::string name;
   Subject subject;
 };
 
 // Uniform numbers in [0, 1) from the C++ library's generator, on its one thread.
-ByHand standardRandom(Dim elements) {
+Beside standardRandom(Dim elements) {
   const auto generator = std::make_shared<std::mt19937>();
   const auto numbers = std::make_shared<std::vector<float>>(elements);
   return {"std::mt19937", Subject([=] {
@@ -60,29 +59,29 @@ ByHand standardRandom(Dim elements) {
           })};
 }
 
-// Lines of a table at indices that nobody checks.
-ByHand uncheckedGather(const Tensor& table, const Tensor& indices, Caches caches) {
-  const MemoryBlockPtr from = table.value()->data(), index = indices.value()->data();
-  const int64_t lines = indices.elements(), bytes = table.dim(0) * getTypeSize(table.type());
-  const MemoryBlockPtr to = runtime::makeBlock(nullptr, lines * bytes);
-  const auto call = [=] {
-    const char* const in = static_cast<const char*>(from->data());
-    const int64_t* const at = static_cast<const int64_t*>(index->data());
-    char* const out = static_cast<char*>(to->data());
-    host::threadPool().parallelFor(lines, 1024, [=](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        std::memcpy(out + i * bytes, in + at[i] * bytes, bytes);
-      }
-    });
-  };
-  return {"unchecked loop", Subject(call, caches)};
+// The kernels of `checked` for indices that nobody checks.
+Beside uncheckedKernels(const Trace& checked, Caches caches) {
+  Trace unchecked = checked;
+  unchecked.graph = {};
+  for (const ir::Parameter& parameter : checked.graph.parameters()) {
+    unchecked.graph.addParameter(parameter);
+  }
+  for (ir::Node node : checked.graph.nodes()) {
+    if (node.op == ir::Op::Gather) {
+      node.attrs = {node.attrs[0], 1};
+    }
+    unchecked.graph.addNode(std::move(node));
+  }
+  unchecked.graph.setResults(checked.graph.results());
+  const auto plan = std::make_shared<TracedPlan>(unchecked);
+  return {"unchecked kernel", Subject([=] { plan->run(); }, caches)};
 }
 
-std::optional<ByHand> byHand(const OpCase& opCase, Dim elements) {
+std::optional<Beside> besideOf(const OpCase& opCase, const Trace& traced, Dim elements,
+                               Caches caches) {
   if (opCase.name == "rand f32") return standardRandom(elements);
-  if (opCase.name != "gather lines f32") return std::nullopt;
-  const auto inputs = makeInputs(opCase, elements, "eager");
-  return uncheckedGather(inputs[0], inputs[1], cachesOf(elements));
+  if (opCase.name == "gather lines f32") return uncheckedKernels(traced, caches);
+  return std::nullopt;
 }
 
 }  // namespace
@@ -103,13 +102,15 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
 
   std::optional<Subject> kernel;
   std::unique_ptr<TracedPlan> plan;
+  std::optional<Beside> beside;
   try {
-    plan = std::make_unique<TracedPlan>(trace(opCase, kernelInputs));
+    const Trace traced = trace(opCase, kernelInputs);
+    plan = std::make_unique<TracedPlan>(traced);
     kernel.emplace([&] { plan->run(); }, caches);
+    beside = besideOf(opCase, traced, elements, caches);
   } catch (const ElementsRead&) {
   }
   CopyLimit limit(inputBytes, resultBytes, caches);
-  std::optional<ByHand> written = byHand(opCase, elements);
 
   PeerTimes peerTimes;
   const uint64_t made = madeSoFar();
@@ -123,14 +124,14 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
       kernel->block();
     }
     limit.block();
-    if (written) {
-      written->subject.block();
+    if (beside) {
+      beside->subject.block();
     }
     peerTimes.block(peers, opCase.name, elements);
   }
   std::map<std::string, double> medians = peerTimes.medians();
-  if (written) {
-    medians[written->name] = written->subject.microseconds();
+  if (beside) {
+    medians[beside->name] = beside->subject.microseconds();
   }
   return {.name = opCase.name,
           .type = opCase.type,

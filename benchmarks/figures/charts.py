@@ -18,7 +18,7 @@ STYLES = {
     "jax": ("#009E73", "^", 6),
     "mlx": ("#0072B2", "X", 6),
     "std::mt19937": ("#56B4E9", "P", 5),
-    "unchecked loop": ("#F0E442", "p", 5),
+    "unchecked kernel": ("#F0E442", "p", 5),
     "plain": ("#D55E00", "s", 4.5),
     "plain eager": ("#E69F00", "v", 6),
     "limit": ("#777777", "|", 8),

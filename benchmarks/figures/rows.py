@@ -15,7 +15,7 @@ NAMES = {
     "jax": "JAX",
     "mlx": "MLX",
     "std::mt19937": "std::mt19937",
-    "unchecked loop": "unchecked loop",
+    "unchecked kernel": "unchecked kernel",
     "plain": "matmul, softmax",
     "plain eager": "matmul, softmax, eager",
     "limit": "limit",

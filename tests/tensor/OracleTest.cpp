@@ -15,6 +15,7 @@
 
 #include "fl/ir/Text.h"
 #include "fl/runtime/Counters.h"
+#include "tests/ErrorOf.h"
 #include "tests/tensor/Composites.h"
 #include "tests/tensor/OracleGraphs.h"
 
@@ -216,18 +217,50 @@ Tensor drawn(const Shape& shape, std::mt19937_64* random) {
   return Tensor::fromVector(shape, elements);
 }
 
-std::vector<Tensor> resultsOf(int composite, const Extents& e, const char* backend) {
-  const BackendScope scope(backend, "cpu");
+// The median of an even count is that of two elements, which are another class than one.
+Shape shapeOf(const Extents& e) { return {e.a, e.b | 1, e.c}; }
+
+// A tensor of shapeOf(extents) in a layout, of memory that holds more or is in another order.
+Tensor laidOut(const Extents& e, Layout layout, dtype type, std::mt19937_64* random) {
+  const Shape shape = shapeOf(e);
+  switch (layout) {
+    case Layout::Transposed:
+      return transpose(drawn({shape[2], shape[0], shape[1]}, random).astype(type), {1, 2, 0});
+    case Layout::Broadcast:
+      return tile(drawn({shape[0], 1, shape[2]}, random).astype(type), {1, shape[1], 1});
+    case Layout::Sliced:
+      return drawn({2 * shape[0] + 1, shape[1], shape[2]}, random)
+          .astype(type)(range(1, 2 * shape[0] + 1, 2));
+    default:
+      return drawn(shape, random).astype(type);
+  }
+}
+
+std::vector<Tensor> resultsOf(int composite, const Extents& e, Layout layout, dtype type,
+                              const Device& device) {
+  const BackendScope scope(device.backend, device.name);
   std::mt19937_64 random(31);
   setSeed(31);
-  // The median of an even count is that of two elements, which are another class than one.
-  const Shape shape = {e.a, e.b | 1, e.c};
   CompositeArguments arguments;
   for (int i = 0; i < 3; ++i) {
-    arguments.operands.push_back(drawn(shape, &random));
+    arguments.operands.push_back(laidOut(e, layout, type, &random));
   }
   arguments.shape = {e.b, e.c};
-  return callComposite(composite, arguments);
+  arguments.type = type;
+  std::vector<Tensor> results = callComposite(composite, arguments);
+  for (const Tensor& result : results) {
+    eval(result);
+  }
+  return results;
+}
+
+void expectSame(const std::vector<Tensor>& got, const std::vector<Tensor>& want) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].shape(), want[i].shape());
+    EXPECT_EQ(got[i].type(), want[i].type());
+    EXPECT_EQ(bitsOf(got[i]), bitsOf(want[i])) << "result " << i;
+  }
 }
 
 class Composite : public ::testing::TestWithParam<int> {};
@@ -236,19 +269,39 @@ class Composite : public ::testing::TestWithParam<int> {};
 TEST_P(Composite, KernelsServeOtherExtents) {
   uint64_t compiled = 0;
   for (const Extents& extents : kAlike) {
-    const std::vector<Tensor> got = resultsOf(GetParam(), extents, "lazy");
-    const std::vector<Tensor> want = resultsOf(GetParam(), extents, "eager");
-    ASSERT_EQ(got.size(), want.size());
-    for (size_t i = 0; i < got.size(); ++i) {
-      EXPECT_EQ(got[i].shape(), want[i].shape());
-      EXPECT_EQ(got[i].type(), want[i].type());
-      EXPECT_EQ(bitsOf(got[i]), bitsOf(want[i])) << "result " << i;
-    }
+    const auto results = [&](const Device& device) {
+      return resultsOf(GetParam(), extents, Layout::Contiguous, dtype::f32, device);
+    };
+    expectSame(results(kDevices[0]), results(kDevices[1]));
     const uint64_t now = runtime::counters().kernelsCompiled;
     EXPECT_TRUE(&extents == kAlike || now == compiled)
         << now - compiled << " kernels compiled for extents of the same class";
     compiled = now;
   }
+}
+
+// Lazily the bits of eager mode, or its error; where nothing is rounded, also the oracle's.
+TEST_P(Composite, OfEveryTypeAndLayout) {
+  int ran = 0;
+  for (dtype type : allTypes()) {
+    for (Layout layout : kLayouts) {
+      SCOPED_TRACE(testing::Message() << type << ", " << layoutName(layout));
+      std::vector<Tensor> results[3];
+      std::string errors[3];
+      for (int i = 0; i < 3; ++i) {
+        errors[i] = test::errorOf<std::exception>([&] {
+          results[i] = resultsOf(GetParam(), extentsOf(layout), layout, type, kDevices[i]);
+        });
+        EXPECT_EQ(errors[i], errors[0]) << kDevices[i].backend << " on " << kDevices[i].name;
+      }
+      expectSame(results[0], results[1]);
+      const bool isExact =
+          std::ranges::none_of(results[0], [](const Tensor& x) { return isFloating(x.type()); });
+      if (isExact) expectSame(results[2], results[1]);
+      ran += errors[0].empty();
+    }
+  }
+  EXPECT_GE(ran, std::ssize(kLayouts)) << "calls that are no error";
 }
 
 std::string compositeName(const ::testing::TestParamInfo<int>& info) {

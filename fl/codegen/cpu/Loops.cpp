@@ -57,28 +57,38 @@ void emitEach(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end, 
   });
 }
 
-llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
-                        llvm::function_ref<llvm::Value*()> then,
-                        llvm::function_ref<llvm::Value*()> otherwise) {
+Values emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
+                  llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise) {
   llvm::Function* function = builder.GetInsertBlock()->getParent();
   auto* first = llvm::BasicBlock::Create(builder.getContext(), "then", function);
   auto* second = llvm::BasicBlock::Create(builder.getContext(), "otherwise", function);
   auto* after = llvm::BasicBlock::Create(builder.getContext(), "chosen", function);
   builder.CreateCondBr(condition, first, second);
-  const auto value = [&](llvm::BasicBlock* block, llvm::function_ref<llvm::Value*()> make) {
+  const auto values = [&](llvm::BasicBlock* block, llvm::function_ref<Values()> make) {
     builder.SetInsertPoint(block);
-    llvm::Value* made = make();
+    Values made = make();
     llvm::BasicBlock* last = builder.GetInsertBlock();
     builder.CreateBr(after);
-    return std::pair(made, last);
+    return std::pair(std::move(made), last);
   };
-  const auto [x, endOfFirst] = value(first, then);
-  const auto [y, endOfSecond] = value(second, otherwise);
+  const auto [xs, endOfFirst] = values(first, then);
+  const auto [ys, endOfSecond] = values(second, otherwise);
   builder.SetInsertPoint(after);
-  llvm::PHINode* chosen = builder.CreatePHI(x->getType(), 2);
-  chosen->addIncoming(x, endOfFirst);
-  chosen->addIncoming(y, endOfSecond);
+  Values chosen;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    llvm::PHINode* one = builder.CreatePHI(xs[i]->getType(), 2);
+    one->addIncoming(xs[i], endOfFirst);
+    one->addIncoming(ys[i], endOfSecond);
+    chosen.push_back(one);
+  }
   return chosen;
+}
+
+llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
+                        llvm::function_ref<llvm::Value*()> then,
+                        llvm::function_ref<llvm::Value*()> otherwise) {
+  return emitChoice(
+      builder, condition, [&] { return Values{then()}; }, [&] { return Values{otherwise()}; })[0];
 }
 
 }  // namespace fl::codegen::cpu
