@@ -69,13 +69,13 @@ Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, Re
 
   if (reduction == ReduceMode::NONE) {
     const auto each = [](const Tensor& x, const Tensor& targets, int ignored) {
-      const Shape shape({x.dim(0), targets.elements()});
+      const Shape shape({x.dim(0), targets.shape().elements()});
       const Tensor losses = -ClassTargets(targets, shape[0], ignored).pick(reshape(x, shape));
       return toType(reshape(losses, targets.shape()), x.type());
     };
     const auto gradient = [](const Tensor& grad, const Tensor& targets, int ignored,
                              const Shape& shape) {
-      const Tensor row = reshape(grad, {1, grad.elements()});
+      const Tensor row = reshape(grad, {1, grad.shape().elements()});
       return reshape(ClassTargets(targets, shape[0], ignored).picked(-row), shape);
     };
     return unaryResult(composite(kName, each, input.tensor(), targets.tensor(), ignoreIndex), input,
@@ -84,7 +84,7 @@ Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, Re
   // The loss and what it is divided by.
   const auto total = [](const Tensor& x, const Tensor& targets, int ignored,
                         ReduceMode reduction) -> std::vector<Tensor> {
-    const Shape shape({x.dim(0), targets.elements()});
+    const Shape shape({x.dim(0), targets.shape().elements()});
     const ClassTargets classes(targets, shape[0], ignored);
     const Tensor loss = sum(-classes.pick(reshape(x, shape)));
     if (reduction == ReduceMode::SUM) return {toType(loss, x.type()), fromScalar(1, dtype::f32)};
