@@ -248,7 +248,7 @@ std::vector<Tensor> resultsOf(int composite, const Extents& e, Layout layout, dt
   arguments.shape = {e.b, e.c};
   arguments.type = type;
   std::vector<Tensor> results = callComposite(composite, arguments);
-  for (const Tensor& result : results) {
+  for (Tensor& result : results) {
     eval(result);
   }
   return results;
@@ -285,7 +285,7 @@ TEST_P(Composite, OfEveryTypeAndLayout) {
   int ran = 0;
   for (dtype type : allTypes()) {
     for (Layout layout : kLayouts) {
-      SCOPED_TRACE(testing::Message() << type << ", " << layoutName(layout));
+      SCOPED_TRACE(::testing::Message() << type << ", " << layoutName(layout));
       std::vector<Tensor> results[3];
       std::string errors[3];
       for (int i = 0; i < 3; ++i) {
