@@ -42,46 +42,36 @@ Subject calling(const OpCase& opCase, const std::vector<Tensor>& inputs, Caches 
   return Subject(call, caches);
 }
 
-// What some cases are held to, beside eager and the copy.
-struct Beside {
-  std::string name;
-  Subject subject;
-};
-
 // Uniform numbers in [0, 1) from the C++ library's generator, on its one thread.
-Beside standardRandom(Dim elements) {
+Subject standardRandom(Dim elements) {
   const auto generator = std::make_shared<std::mt19937>();
   const auto numbers = std::make_shared<std::vector<float>>(elements);
-  return {"std::mt19937", Subject([=] {
-            for (float& number : *numbers) {
-              number = static_cast<float>((*generator)() >> 8) * 0x1p-24f;
-            }
-          })};
+  return Subject([=] {
+    for (float& number : *numbers) {
+      number = static_cast<float>((*generator)() >> 8) * 0x1p-24f;
+    }
+  });
 }
 
+// At indices that it checks.
+bool looksUp(const ir::Node& node) { return node.op == ir::Op::Gather && node.attrs[1] == 0; }
+
 // The kernels of `checked` for indices that nobody checks.
-Beside uncheckedKernels(const Trace& checked, Caches caches) {
+Subject uncheckedKernels(const Trace& checked, Caches caches) {
   Trace unchecked = checked;
   unchecked.graph = {};
   for (const ir::Parameter& parameter : checked.graph.parameters()) {
     unchecked.graph.addParameter(parameter);
   }
   for (ir::Node node : checked.graph.nodes()) {
-    if (node.op == ir::Op::Gather) {
+    if (looksUp(node)) {
       node.attrs = {node.attrs[0], 1};
     }
     unchecked.graph.addNode(std::move(node));
   }
   unchecked.graph.setResults(checked.graph.results());
   const auto plan = std::make_shared<TracedPlan>(unchecked);
-  return {"unchecked kernel", Subject([=] { plan->run(); }, caches)};
-}
-
-std::optional<Beside> besideOf(const OpCase& opCase, const Trace& traced, Dim elements,
-                               Caches caches) {
-  if (opCase.name == "rand f32") return standardRandom(elements);
-  if (opCase.name == "gather lines f32") return uncheckedKernels(traced, caches);
-  return std::nullopt;
+  return Subject([=] { plan->run(); }, caches);
 }
 
 }  // namespace
@@ -100,15 +90,19 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
   const int64_t resultBytes = bytesOfAll(opCase.run(eagerInputs));
   scope.reset();
 
-  std::optional<Subject> kernel;
+  std::optional<Subject> kernel, unchecked, standard;
   std::unique_ptr<TracedPlan> plan;
-  std::optional<Beside> beside;
   try {
     const Trace traced = trace(opCase, kernelInputs);
     plan = std::make_unique<TracedPlan>(traced);
     kernel.emplace([&] { plan->run(); }, caches);
-    beside = besideOf(opCase, traced, elements, caches);
+    if (std::ranges::any_of(traced.graph.nodes(), looksUp)) {
+      unchecked = uncheckedKernels(traced, caches);
+    }
   } catch (const ElementsRead&) {
+  }
+  if (opCase.name == "rand f32") {
+    standard = standardRandom(elements);
   }
   CopyLimit limit(inputBytes, resultBytes, caches);
 
@@ -120,24 +114,27 @@ OpTimes timeOp(const OpCase& opCase, Dim elements, int rounds, const Peers& peer
     scope.emplace("eager");
     eager.block();
     scope.reset();
-    if (kernel) {
-      kernel->block();
+    for (std::optional<Subject>* each : {&kernel, &unchecked, &standard}) {
+      if (*each) {
+        (*each)->block();
+      }
     }
     limit.block();
-    if (beside) {
-      beside->subject.block();
-    }
     peerTimes.block(peers, opCase.name, elements);
   }
   std::map<std::string, double> medians = peerTimes.medians();
-  if (beside) {
-    medians[beside->name] = beside->subject.microseconds();
+  if (standard) {
+    medians["std::mt19937"] = standard->microseconds();
   }
+  const auto medianOf = [](const std::optional<Subject>& subject) {
+    return subject ? std::optional(subject->microseconds()) : std::nullopt;
+  };
   return {.name = opCase.name,
           .type = opCase.type,
           .memoryBound = opCase.memoryBound,
           .elements = elements,
-          .kernel = kernel ? std::optional(kernel->microseconds()) : std::nullopt,
+          .kernel = medianOf(kernel),
+          .unchecked = medianOf(unchecked),
           .lazy = lazy.microseconds(),
           .eager = eager.microseconds(),
           .limit = limit.microseconds(),
@@ -159,6 +156,7 @@ Json toRow(const OpTimes& times) {
           {"limit", times.limit},
           {"peers", std::move(peers)},
           {"kernel", times.kernel ? Json(*times.kernel) : Json(nullptr)},
+          {"unchecked", times.unchecked ? Json(*times.unchecked) : Json(nullptr)},
           {"single", times.single ? Json(*times.single) : Json(nullptr)},
           {"memory_bound", times.memoryBound}};
 }
@@ -209,6 +207,9 @@ std::vector<std::string> brokenBounds(const OpTimes& times, const std::vector<Op
     broken.push_back(absl::StrCat(times.compiled, " plans and kernels made while timed"));
   }
   check(times.kernel.value_or(times.lazy), times.eager, 1.05, "eager");
+  if (times.unchecked) {
+    check(*times.kernel, *times.unchecked, 1.05, "the kernel without checks");
+  }
   if (times.elements >= kRecordingIsSmall) {
     check(times.lazy, times.eager, 1.05, "eager, recording included");
   }

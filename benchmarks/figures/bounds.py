@@ -134,14 +134,15 @@ def operators_eager(results):
     return {row.case: over(row.kernel or row.ours, row.eager) for row in rows_of(results, "ops")}
 
 
-def beside(name, field="ours"):
-    """Cases over what they alone are held to."""
+def random_numbers(results):
+    """Over the C++ library's generator."""
+    rows = [row for row in rows_of(results, "ops") if "std::mt19937" in row.peers]
+    return {row.case: over(row.ours, row.peers["std::mt19937"]) for row in rows}
 
-    def figures(results):
-        rows = [row for row in rows_of(results, "ops") if name in row.peers]
-        return {row.case: over(getattr(row, field), row.peers[name]) for row in rows}
 
-    return figures
+def lookups(results):
+    rows = [row for row in rows_of(results, "ops") if row.unchecked]
+    return {row.case: over(row.kernel, row.unchecked) for row in rows}
 
 
 def halves(type, pattern):
@@ -461,10 +462,10 @@ BOUNDS = (
           copies, causes=COPIES, of_operators=True),
     Bound("operators: lazy without recording / own eager", 1.05, None, operators_eager,
           causes=OPERATORS, of_operators=True),
-    Bound("random numbers: lazy / std::mt19937, one thread", 0.5, None, beside("std::mt19937"),
+    Bound("random numbers: lazy / std::mt19937, one thread", 0.5, None, random_numbers,
           of_operators=True),
-    Bound("gather of lines: kernel / the same kernel without checks", 1.05, None,
-          beside("unchecked kernel", "kernel"), of_operators=True),
+    Bound("lookups: kernel / the same without checks of indices", 1.05, None, lookups,
+          of_operators=True),
     Bound("operators on f16 / on f32, up to 2^20 elements", 1.2, None,
           halves("f16", "1024|65536|1048576"), causes=HALVES, of_operators=True),
     Bound("operators on f16 / on f32, 2^24 elements", 1.0, None,

@@ -15,7 +15,6 @@ NAMES = {
     "jax": "JAX",
     "mlx": "MLX",
     "std::mt19937": "std::mt19937",
-    "unchecked kernel": "unchecked kernel",
     "plain": "matmul, softmax",
     "plain eager": "matmul, softmax, eager",
     "limit": "limit",
@@ -35,6 +34,7 @@ class Row:
     limit: float | None
     peers: dict
     kernel: float | None = None  # of an operator: lazy, without recording
+    unchecked: float | None = None  # the same kernel for indices that nobody checks
     single: float | None = None  # the same on f32, timed in turns
     spread: float | None = None  # of ours, the middle half of the blocks over the median
     made: int = 0  # kernels and plans while it was timed

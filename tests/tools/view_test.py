@@ -179,10 +179,11 @@ def check_zoom(page, plan):
 
 
 def check_inputs(page, plan):
-    page.go_to(1)
+    last = len(plan["stages"]) - 1  # whose steps are few: beyond 100 units sections are drawn
+    page.go_to(last)
     without = page.count("#after g.unit")
     page.browser.click("#inputs")
-    items = whole_stage(plan, 1)["items"]
+    items = whole_stage(plan, last)["items"]
     expect(page.count("#after g.unit"), without + sum("parameter" in item for item in items))
     page.browser.click("#inputs")
 
