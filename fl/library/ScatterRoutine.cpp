@@ -166,6 +166,9 @@ class ScatterRoutine : public LibraryFunction {
   void addLines(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
                 bool streams) const {
     const int64_t inner = to_.inner, first = lists.heads[place];
+    if (place + 2 * kLinesAhead < to_.length && lists.heads[place + 2 * kLinesAhead] >= 0) {
+      __builtin_prefetch(lists.next + lists.heads[place + 2 * kLinesAhead]);
+    }
     if (place + kLinesAhead < to_.length) {
       if (lists.heads[place + kLinesAhead] >= 0) fetchLine(x + inner * kLinesAhead);
       for (int64_t i = lists.heads[place + kLinesAhead]; i >= 0; i = lists.next[i]) {
