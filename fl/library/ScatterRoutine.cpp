@@ -166,14 +166,12 @@ class ScatterRoutine : public LibraryFunction {
   void addLines(const T* x, const T* y, T* out, const Lists& lists, int64_t place,
                 bool streams) const {
     const int64_t inner = to_.inner, first = lists.heads[place];
-    if (place + 2 * kLinesAhead < to_.length && lists.heads[place + 2 * kLinesAhead] >= 0) {
+    if (place + 2 * kLinesAhead < to_.length && lists.heads[place + 2 * kLinesAhead] >= 0)
       __builtin_prefetch(lists.next + lists.heads[place + 2 * kLinesAhead]);
-    }
     if (place + kLinesAhead < to_.length) {
       if (lists.heads[place + kLinesAhead] >= 0) fetchLine(x + inner * kLinesAhead);
-      for (int64_t i = lists.heads[place + kLinesAhead]; i >= 0; i = lists.next[i]) {
+      for (int64_t i = lists.heads[place + kLinesAhead]; i >= 0; i = lists.next[i])
         fetchLine(y + inner * i);
-      }
     }
     if (first < 0 && x == out) return;
     if (first < 0) return tile::copyRun(out, x, inner * sizeof(T), streams);
@@ -181,9 +179,8 @@ class ScatterRoutine : public LibraryFunction {
       const int64_t count = std::min(kMostWidth, inner - k);
       Elements<T, kMostWidth> sums;
       const T* sum = x + k;
-      for (int64_t i = first; i >= 0; i = lists.next[i], sum = sums.data()) {
+      for (int64_t i = first; i >= 0; i = lists.next[i], sum = sums.data())
         math_.add(sums.data(), sum, y + inner * i + k, count);
-      }
       tile::copyRun(out + k, sums.data(), count * sizeof(T), streams);
     }
   }

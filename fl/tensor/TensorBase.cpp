@@ -201,8 +201,7 @@ TensorValue Tensor::value() const {
   TensorValue current = detail::readStorage(*storage_);
   if (auto* capture = detail::activeCapture)
     current = capture->onRead(detail::TensorRef(storage_), current, storage_->recording);
-  if (view_) return detail::readView(current, *view_);
-  return current;
+  return view_ ? detail::readView(current, *view_) : std::move(current);
 }
 
 Tensor Tensor::copy() const { return Tensor(*this); }
@@ -464,9 +463,8 @@ ir::ValueType detail::typeOf(const TensorStorage& storage) {
 
 TensorValue detail::readStorage(const TensorStorage& storage) {
   // Each operand of each operator comes here: no reference is counted in vain.
-  if (!storage.sparse && !storage.locked) return storage.value;
-  const TensorValue value = storage.sparse ? toDense(*storage.sparse) : storage.value;
-  return storage.locked ? copyOf(*value) : value;
+  if (storage.sparse) return toDense(*storage.sparse);
+  return storage.locked ? copyOf(*storage.value) : storage.value;
 }
 
 void detail::writeStorage(TensorStorage& storage, TensorValue value) {

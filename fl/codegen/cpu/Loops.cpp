@@ -57,38 +57,28 @@ void emitEach(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end, 
   });
 }
 
-Values emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
-                  llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise) {
+llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
+                        llvm::function_ref<llvm::Value*()> then,
+                        llvm::function_ref<llvm::Value*()> otherwise) {
   llvm::Function* function = builder.GetInsertBlock()->getParent();
   auto* first = llvm::BasicBlock::Create(builder.getContext(), "then", function);
   auto* second = llvm::BasicBlock::Create(builder.getContext(), "otherwise", function);
   auto* after = llvm::BasicBlock::Create(builder.getContext(), "chosen", function);
   builder.CreateCondBr(condition, first, second);
-  const auto values = [&](llvm::BasicBlock* block, llvm::function_ref<Values()> make) {
+  const auto value = [&](llvm::BasicBlock* block, llvm::function_ref<llvm::Value*()> make) {
     builder.SetInsertPoint(block);
-    Values made = make();
+    llvm::Value* made = make();
     llvm::BasicBlock* last = builder.GetInsertBlock();
     builder.CreateBr(after);
-    return std::pair(std::move(made), last);
+    return std::pair(made, last);
   };
-  const auto [xs, endOfFirst] = values(first, then);
-  const auto [ys, endOfSecond] = values(second, otherwise);
+  const auto [x, endOfFirst] = value(first, then);
+  const auto [y, endOfSecond] = value(second, otherwise);
   builder.SetInsertPoint(after);
-  Values chosen;
-  for (size_t i = 0; i < xs.size(); ++i) {
-    llvm::PHINode* one = builder.CreatePHI(xs[i]->getType(), 2);
-    one->addIncoming(xs[i], endOfFirst);
-    one->addIncoming(ys[i], endOfSecond);
-    chosen.push_back(one);
-  }
+  llvm::PHINode* chosen = builder.CreatePHI(x->getType(), 2);
+  chosen->addIncoming(x, endOfFirst);
+  chosen->addIncoming(y, endOfSecond);
   return chosen;
-}
-
-llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
-                        llvm::function_ref<llvm::Value*()> then,
-                        llvm::function_ref<llvm::Value*()> otherwise) {
-  return emitChoice(
-      builder, condition, [&] { return Values{then()}; }, [&] { return Values{otherwise()}; })[0];
 }
 
 }  // namespace fl::codegen::cpu

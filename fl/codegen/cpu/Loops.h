@@ -26,8 +26,6 @@ void emitEach(llvm::IRBuilder<>& builder, llvm::Value* begin, llvm::Value* end, 
               llvm::function_ref<void(llvm::Value* i)> body);
 
 // condition ? then() : otherwise(); only one of them runs.
-Values emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
-                  llvm::function_ref<Values()> then, llvm::function_ref<Values()> otherwise);
 llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
                         llvm::function_ref<llvm::Value*()> then,
                         llvm::function_ref<llvm::Value*()> otherwise);

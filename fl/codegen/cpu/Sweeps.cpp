@@ -355,48 +355,37 @@ void KernelEmitter::sweepBlock(int stage, const Rows& rows, llvm::Value* first, 
 }
 
 // The tree of foldLanes() for elements that fill no whole vectors: those that are 2 * kNeighbours
-// apart are added first, then the two halves, which change places each turn of an even number. Of
-// rows of a few elements, which are a turn, the rest of the tree adds nothing.
+// apart are added first, then the two halves, which change places each turn of an even number, or
+// of the only one of rows of few elements: nothing is in the other half then.
 Values KernelEmitter::sweepShortRows(int stage, llvm::Value* end, const Values& initials,
                                      SweepElements sweep) {
+  constexpr int kBoth = 2 * kNeighbours;
   const size_t count = initials.size();
-  const auto addTree = [&](Values sums) {
-    for (size_t width = sums.size() / 2; width >= count; width /= 2) {
-      for (size_t i = 0; i < width; ++i) {
-        const Reduce& reduce = reduces(stage)[i % count];
-        const LlvmValue sum{sums[i], typeOf(reduce)}, other{sums[i + width], typeOf(reduce)};
-        sums[i] = math_.combine(reduce.op, sum, other).value;
-      }
+  Values sums;  // of each element of both halves, those of each reduction
+  for (int i = 0; i < kBoth; ++i) sums.append(initials);
+  llvm::Value* turnsEnd =
+      builder_.CreateSelect(builder_.CreateICmpSLE(end, number(kNeighbours)), number(kNeighbours),
+                            builder_.CreateAnd(builder_.CreateAdd(end, number(kBoth - 1)), -kBoth));
+  sums = emitFor(builder_, number(0), turnsEnd, kNeighbours, sums,
+                 [&](llvm::Value* turn, const Values& current) {
+                   Values next(current.begin() + kNeighbours * count, current.end());
+                   for (int i = 0; i < kNeighbours; ++i) {
+                     llvm::Value* at = builder_.CreateAdd(turn, number(i));
+                     const auto* from = current.begin() + i * count;
+                     next.append(sweep(at, smaller(builder_.CreateAdd(at, number(1)), end),
+                                       Values(from, from + count)));
+                   }
+                   return next;
+                 });
+  for (size_t width = kNeighbours * count; width >= count; width /= 2) {
+    for (size_t i = 0; i < width; ++i) {
+      const Reduce& reduce = reduces(stage)[i % count];
+      const LlvmValue sum{sums[i], typeOf(reduce)}, other{sums[i + width], typeOf(reduce)};
+      sums[i] = math_.combine(reduce.op, sum, other).value;
     }
-    sums.resize(count);
-    return sums;
-  };
-  // The sums of kNeighbours elements from `turn` on, added to those of `current`.
-  const auto addTurn = [&](llvm::Value* turn, const Values& current) {
-    Values sums;
-    for (int i = 0; i < kNeighbours; ++i) {
-      llvm::Value* at = builder_.CreateAdd(turn, number(i));
-      const auto* from = current.begin() + i * count;
-      sums.append(
-          sweep(at, smaller(builder_.CreateAdd(at, number(1)), end), Values(from, from + count)));
-    }
-    return sums;
-  };
-  Values both;  // of each element of both halves, those of each reduction
-  for (int i = 0; i < 2 * kNeighbours; ++i) both.append(initials);
-  llvm::Value* const isOneTurn = builder_.CreateICmpSLE(end, number(kNeighbours));
-  return emitChoice(
-      builder_, isOneTurn, [&] { return addTree(addTurn(number(0), both)); },
-      [&] {
-        llvm::Value* turnsEnd = builder_.CreateAnd(
-            builder_.CreateAdd(end, number(2 * kNeighbours - 1)), -2 * kNeighbours);
-        return addTree(emitFor(builder_, number(0), turnsEnd, kNeighbours, both,
-                               [&](llvm::Value* turn, const Values& current) {
-                                 Values next(current.begin() + kNeighbours * count, current.end());
-                                 next.append(addTurn(turn, current));
-                                 return next;
-                               }));
-      });
+  }
+  sums.resize(count);
+  return sums;
 }
 
 }  // namespace fl::codegen::cpu
