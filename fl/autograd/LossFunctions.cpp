@@ -62,43 +62,32 @@ Variable binaryCrossEntropy(const Variable& inputs, const Variable& targets) {
 Variable categoricalCrossEntropy(const Variable& in, const Variable& targets, ReduceMode reduction,
                                  int ignoreIndex) {
   FL_API_ENTRY();
-  constexpr char kName[] = "categoricalCrossEntropy";
-  checkEnumerator(kName, "ReduceMode", reduction, ReduceMode::SUM);
+  checkEnumerator("categoricalCrossEntropy", "ReduceMode", reduction, ReduceMode::SUM);
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  checkTargets(kName, input, targets);
+  checkTargets("categoricalCrossEntropy", input, targets);
+  const Shape shape = input.shape();
+  const Dim count = targets.elements();
+  const ClassTargets classes(targets.tensor(), shape[0], ignoreIndex);
+
+  const Tensor losses = -classes.pick(reshape(input.tensor(), {shape[0], count}));
 
   if (reduction == ReduceMode::NONE) {
-    const auto each = [](const Tensor& x, const Tensor& targets, int ignored) {
-      const Shape shape({x.dim(0), targets.shape().elements()});
-      const Tensor losses = -ClassTargets(targets, shape[0], ignored).pick(reshape(x, shape));
-      return toType(reshape(losses, targets.shape()), x.type());
-    };
-    const auto gradient = [](const Tensor& grad, const Tensor& targets, int ignored,
-                             const Shape& shape) {
-      const Tensor row = reshape(grad, {1, grad.shape().elements()});
-      return reshape(ClassTargets(targets, shape[0], ignored).picked(-row), shape);
-    };
-    return unaryResult(composite(kName, each, input.tensor(), targets.tensor(), ignoreIndex), input,
-                       gradient, targets.tensor(), ignoreIndex, input.shape());
+    return unaryResult(toType(reshape(losses, targets.shape()), input.type()), input,
+                       [classes, shape, count](const Tensor& grad) {
+                         return reshape(classes.picked(-reshape(grad, {1, count})), shape);
+                       });
   }
-  // The loss and what it is divided by.
-  const auto total = [](const Tensor& x, const Tensor& targets, int ignored,
-                        ReduceMode reduction) -> std::vector<Tensor> {
-    const Shape shape({x.dim(0), targets.shape().elements()});
-    const ClassTargets classes(targets, shape[0], ignored);
-    const Tensor loss = sum(-classes.pick(reshape(x, shape)));
-    if (reduction == ReduceMode::SUM) return {toType(loss, x.type()), fromScalar(1, dtype::f32)};
-    const Tensor counted = sum(classes.counted.astype(dtype::f32));
-    return {toType(loss / counted, x.type()), counted};
-  };
-  const auto gradient = [](const Tensor& grad, const Tensor& divisor, const Tensor& targets,
-                           int ignored, const Shape& shape) {
-    return reshape(ClassTargets(targets, shape[0], ignored).picked(-(grad / divisor)), shape);
-  };
-  const std::vector<Tensor> loss =
-      composite(kName, total, input.tensor(), targets.tensor(), ignoreIndex, reduction);
-  return unaryResult(loss[0], input, gradient, loss[1], targets.tensor(), ignoreIndex,
-                     input.shape());
+  std::optional<Tensor> divisor;
+  Tensor loss = sum(losses);
+  if (reduction == ReduceMode::MEAN) {
+    divisor = sum(classes.counted.astype(dtype::f32));
+    loss = loss / *divisor;
+  }
+  return unaryResult(toType(loss, input.type()), input,
+                     [classes, divisor, shape](const Tensor& grad) {
+                       const Tensor each = divisor ? grad / *divisor : grad;
+                       return reshape(classes.picked(-each), shape);
+                     });
 }
 
 Variable weightedCategoricalCrossEntropy(const Variable& input, const Variable& targets,

@@ -62,8 +62,16 @@ TEST(OpTimesTest, RowsFollowTheSchema) {
   }
   EXPECT_EQ(row["peers"], Json::object());
   EXPECT_EQ(row["single"], nullptr);
+  EXPECT_EQ(row["unchecked"], nullptr);
   EXPECT_EQ(row["memory_bound"], true);
-  EXPECT_EQ(row.size(), 11u);
+  EXPECT_EQ(row.size(), 12u);
+}
+
+TEST(OpTimesTest, LookupsAreTimedWithoutChecksToo) {
+  const std::vector<OpCase> cases = opCases();
+  EXPECT_GT(timeOp(findCase(cases, "gather lines f32"), 1024, 1).unchecked.value_or(0), 0);
+  // Its indices are the library's own, which nothing checks.
+  EXPECT_EQ(timeOp(findCase(cases, "roll f32"), 1024, 1).unchecked, std::nullopt);
 }
 
 TEST(OpTimesTest, SixteenBitsAreTimedInTurnsWithTheSameOnSingle) {
@@ -109,6 +117,11 @@ TEST(OpTimesTest, BrokenBoundsAreNamed) {
   EXPECT_EQ(broken(recorded), Texts());
   recorded.elements = kRecordingIsSmall;
   EXPECT_EQ(broken(recorded), Texts{"1.10 of eager, recording included, at most 1.05"});
+  recorded.elements = 1024;
+  recorded.unchecked = 95;
+  EXPECT_EQ(broken(recorded), Texts{"1.05 of the kernel without checks, at most 1.05"});
+  recorded.unchecked = 96;
+  EXPECT_EQ(broken(recorded), Texts());
   OpTimes compiled = times("exp f32", dtype::f32, 1024, 100);
   compiled.compiled = 2;
   EXPECT_EQ(broken(compiled), Texts{"2 plans and kernels made while timed"});
