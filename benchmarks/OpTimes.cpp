@@ -9,7 +9,6 @@
 #include "benchmarks/Subject.h"
 #include "benchmarks/TracedPlan.h"
 #include "fl/host/ThreadPool.h"
-#include "fl/runtime/MemoryManager.h"
 
 namespace fl::bench {
 namespace {
