@@ -9,6 +9,7 @@
 #include "benchmarks/Subject.h"
 #include "benchmarks/TracedPlan.h"
 #include "fl/host/ThreadPool.h"
+#include "fl/ir/Rewrite.h"
 
 namespace fl::bench {
 namespace {
@@ -55,21 +56,15 @@ Subject standardRandom(Dim elements) {
 // At indices that it checks.
 bool looksUp(const ir::Node& node) { return node.op == ir::Op::Gather && node.attrs[1] == 0; }
 
-// The kernels of `checked` for indices that nobody checks.
-Subject uncheckedKernels(const Trace& checked, Caches caches) {
-  Trace unchecked = checked;
-  unchecked.graph = {};
-  for (const ir::Parameter& parameter : checked.graph.parameters()) {
-    unchecked.graph.addParameter(parameter);
-  }
-  for (ir::Node node : checked.graph.nodes()) {
+// The kernels of a case for indices that nobody checks.
+Subject uncheckedKernels(Trace traced, Caches caches) {
+  ir::rewriteGraph(&traced.graph, [](ir::Graph& graph, ir::Node node) {
     if (looksUp(node)) {
       node.attrs = {node.attrs[0], 1};
     }
-    unchecked.graph.addNode(std::move(node));
-  }
-  unchecked.graph.setResults(checked.graph.results());
-  const auto plan = std::make_shared<TracedPlan>(unchecked);
+    return graph.addNode(std::move(node));
+  });
+  const auto plan = std::make_shared<TracedPlan>(traced);
   return Subject([=] { plan->run(); }, caches);
 }
 
@@ -146,6 +141,7 @@ Json toRow(const OpTimes& times) {
   for (const auto& [name, time] : times.peers) {
     peers[name] = time;
   }
+  const auto orNull = [](std::optional<double> time) { return time ? Json(*time) : Json(nullptr); };
   return {{"bench", "ops"},
           {"case", absl::StrCat(times.name, ", ", times.elements)},
           {"unit", "us"},
@@ -154,9 +150,9 @@ Json toRow(const OpTimes& times) {
           {"eager", times.eager},
           {"limit", times.limit},
           {"peers", std::move(peers)},
-          {"kernel", times.kernel ? Json(*times.kernel) : Json(nullptr)},
-          {"unchecked", times.unchecked ? Json(*times.unchecked) : Json(nullptr)},
-          {"single", times.single ? Json(*times.single) : Json(nullptr)},
+          {"kernel", orNull(times.kernel)},
+          {"unchecked", orNull(times.unchecked)},
+          {"single", orNull(times.single)},
           {"memory_bound", times.memoryBound}};
 }
 

@@ -44,10 +44,10 @@ Json toRow(const OpTimes& times);
 
 // What each of the times breaks of: nothing is compiled in the timed part; lazy's kernels alone
 // take at most 1.05 of eager, and from kRecordingIsSmall elements on lazy with its recording does;
-// lookups take at most 1.05 of what they do without checking indices;
-// from kOutOfCache elements on memory-bound cases take at most 1.18 of the copy, and f16 at most
-// f32's time, below it 1.2 of that; bf16 takes at most f32's time at every size. Beside f32 3 % are
-// allowed for noise, 10 % where the cells were not measured in turns.
+// lookups take at most 1.05 of what they do without checking indices; from kOutOfCache elements on
+// memory-bound cases take at most 1.18 of the copy, and f16 at most f32's time, below it 1.2 of
+// that; bf16 takes at most f32's time at every size. Beside f32 3 % are allowed for noise, 10 %
+// where the cells were not measured in turns.
 std::vector<std::string> brokenBounds(const OpTimes& times, const std::vector<OpTimes>& all);
 
 inline constexpr Dim kRecordingIsSmall = Dim{1} << 16;

@@ -260,7 +260,9 @@ void expectSame(const std::vector<Tensor>& got, const std::vector<Tensor>& want,
   for (size_t i = 0; i < got.size(); ++i) {
     EXPECT_EQ(got[i].shape(), want[i].shape());
     EXPECT_EQ(got[i].type(), want[i].type());
-    if (bits) EXPECT_EQ(bitsOf(got[i]), bitsOf(want[i])) << "result " << i;
+    if (bits) {
+      EXPECT_EQ(bitsOf(got[i]), bitsOf(want[i])) << "result " << i;
+    }
   }
 }
 

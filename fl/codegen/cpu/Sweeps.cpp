@@ -355,17 +355,14 @@ void KernelEmitter::sweepBlock(int stage, const Rows& rows, llvm::Value* first, 
 }
 
 // The tree of foldLanes() for elements that fill no whole vectors: those that are 2 * kNeighbours
-// apart are added first, then the two halves, which change places each turn of an even number, or
-// of the only one of rows of few elements: nothing is in the other half then.
+// apart are added first, then the two halves, which change places each turn of an even number.
 Values KernelEmitter::sweepShortRows(int stage, llvm::Value* end, const Values& initials,
                                      SweepElements sweep) {
   constexpr int kBoth = 2 * kNeighbours;
   const size_t count = initials.size();
   Values sums;  // of each element of both halves, those of each reduction
   for (int i = 0; i < kBoth; ++i) sums.append(initials);
-  llvm::Value* turnsEnd =
-      builder_.CreateSelect(builder_.CreateICmpSLE(end, number(kNeighbours)), number(kNeighbours),
-                            builder_.CreateAnd(builder_.CreateAdd(end, number(kBoth - 1)), -kBoth));
+  llvm::Value* turnsEnd = builder_.CreateAnd(builder_.CreateAdd(end, number(kBoth - 1)), -kBoth);
   sums = emitFor(builder_, number(0), turnsEnd, kNeighbours, sums,
                  [&](llvm::Value* turn, const Values& current) {
                    Values next(current.begin() + kNeighbours * count, current.end());
