@@ -32,6 +32,18 @@ class StreamingTest : public ::testing::Test {
     graph.setResults({graph.addNode(Op::Div, {power, sum}, {})});
     return device_->load(codegen::compile(graph, {}).schedule, &kernels_);
   }
+  // -x^T, or -(x^T + y), rounded to f16.
+  std::unique_ptr<LoadedSchedule> loadTransposed(const ValueType& x, bool adds) {
+    ir::Graph graph;
+    const ir::ValueId input = graph.addParameter({x, false});
+    const Shape shape({x.shape[1], x.shape[0]});
+    const ir::ValueId other = adds ? graph.addParameter({{x.type, shape}, false}) : -1;
+    ir::ValueId value = graph.addNode(Op::Transpose, {input}, {1, 0});
+    if (adds) value = graph.addNode(Op::Add, {value, other}, {});
+    value = graph.addNode(Op::Negative, {value}, {});
+    graph.setResults({graph.addNode(Op::Cast, {value}, {static_cast<Dim>(dtype::f16)})});
+    return device_->load(codegen::compile(graph, {}).schedule, &kernels_);
+  }
   std::unique_ptr<LoadedSchedule> load(Op op, const std::vector<ValueType>& operands,
                                        const ir::Attrs& attrs = {}) {
     ir::Graph graph;
@@ -152,7 +164,7 @@ TEST_F(StreamingTest, ShorterRowsAreTakenSideBySide) {
 TEST_F(StreamingTest, OtherLayoutsDoNot) {
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Fetching);
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, 1024}}}, {0, 1}), Stores::Cached);
-  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4095, 4097}}}, {1, 0}), Stores::Cached);
+  EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4095, 4097}}}, {1, 0}), Stores::Fetching);
   // Runs that begin anywhere.
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {63, kLarge / 32}}, {dtype::f32, {63}}}),
             Stores::Fetching);
@@ -192,6 +204,32 @@ TEST_F(StreamingTest, BitsAreThoseOfOrdinaryStores) {
   expectSameBits(Op::Transpose, {{dtype::f32, {3101, 2048}}}, {1, 0});
   expectSameBits(Op::Transpose, {{dtype::u8, {4099, 8192}}}, {1, 0});
   expectSameBits(Op::Transpose, {{dtype::f16, {4099, 4128}}}, {1, 0});
+}
+
+// Whole squares, which stay in registers, and parts of them; aligned results and others.
+TEST_F(StreamingTest, TransposesTakeSquares) {
+  for (const dtype type : {dtype::f32, dtype::f16, dtype::bf16, dtype::f64, dtype::b8, dtype::s16,
+                           dtype::s32, dtype::s64, dtype::u8, dtype::u16, dtype::u32, dtype::u64}) {
+    for (const auto& [x, y] : {std::pair<Dim, Dim>{192, 256}, {200, 136}, {130, 96}, {97, 63}}) {
+      expectSameBits(Op::Transpose, {{type, {x, y}}}, {1, 0}, Stores::Cached);
+      expectSameBits(Op::Transpose, {{type, {x, y, 3}}}, {1, 0, 2}, Stores::Cached);
+    }
+    expectSameBits(Op::Transpose, {{type, {1100, 8 * 1152}}}, {1, 0});
+    expectSameBits(Op::Transpose, {{type, {1100, 8 * 1024 + 7}}}, {1, 0}, Stores::Fetching);
+  }
+}
+
+TEST_F(StreamingTest, WhatIsComputedOfTransposesTakesSquares) {
+  for (const dtype type : {dtype::f32, dtype::bf16, dtype::f64, dtype::f16}) {
+    for (const auto& [x, y] : {std::pair<Dim, Dim>{192, 256}, {200, 136}, {97, 63}, {3000, 1024}}) {
+      for (const bool adds : {false, true}) {
+        const auto plan = loadTransposed({type, {x, y}}, adds);
+        std::vector<ValueType> operands = {{type, {x, y}}};
+        if (adds) operands.push_back({type, {y, x}});
+        expectSameBits(*plan, operands);
+      }
+    }
+  }
 }
 
 // The interpreter's program is made when the kernel runs: too late for a plan to do without it.

@@ -87,9 +87,21 @@ class KernelEmitter {
   void fetchRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* first, llvm::Value* part);
   // `count` elements of each of `rows` rows, the first of which is at `from`.
   void copyRows(const TileCopy& copy, llvm::Value* from, llvm::Value* rows, llvm::Value* count);
-  // Of indices [begin, end) of axis 0 and `count` of axis 1 from `line` on.
+  // Elements along both sides of a square that is transposed in registers.
+  int64_t sideOf(dtype type) const;
+  // The columns of the square at `at`, whose rows lie `stride` bytes apart.
+  Values columnsOf(dtype type, llvm::Value* at, llvm::Value* stride);
+  // Whether a part of a tile with so many indices of axes 0 and 1 is of whole squares, and whole
+  // vectors of its results are aligned.
+  llvm::Value* isMoved(llvm::Value* length, llvm::Value* count);
+  // The body for plan_.movedRows indices of axis 0 from `row` on, which the columns of squares next
+  // to one another have, and `side` of axis 1 from `line` on.
+  void moveSquares(const std::vector<Values>& squares, int64_t side, llvm::Value* row,
+                   llvm::Value* line);
+  // Of indices [begin, end) of axis 0 and `count` of axis 1 from `line` on; if `moved` is not null
+  // and holds, with the body.
   void transposeRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end, llvm::Value* line,
-                     llvm::Value* count);
+                     llvm::Value* count, llvm::Value* moved);
   // Row kernels: one kept element.
   void emitElement();
   // For each vector of the current lanes: a stage's values, its stores, its values to reduce.

@@ -174,9 +174,11 @@ bool findsFloatExtreme(const Kernel& kernel) {
   });
 }
 
+constexpr int64_t kPageBytes = 1 << 12;
+
 // Pages of memory are read whole, as far as the sums stay in the cache of level 1.
 void planColumns(const Kernel& kernel, KernelPlan* plan) {
-  constexpr int64_t kPageBytes = 1 << 12, kSumBytes = 1 << 15, kBytesEach = 2 * sizeof(double);
+  constexpr int64_t kSumBytes = 1 << 15, kBytesEach = 2 * sizeof(double);
   constexpr int64_t kRunBytes = 128;  // of each of the rows that are added together
   int64_t widest = 1;
   for (const ir::KernelOperand& operand : kernel.operands) {
@@ -199,12 +201,15 @@ void planColumns(const Kernel& kernel, KernelPlan* plan) {
 
 // Bytes that a tile takes in a row of memory: a shorter walk spends its time on finding pages.
 constexpr int64_t kWrittenBytes = 256, kReadBytes = 512;
+// Of few rows at a time a processor foresees by itself what is read next of each one's page.
+constexpr int64_t kFewRows = 64;
 
-void planTiles(const Kernel& kernel, KernelPlan* plan) {
-  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t);
+void planTiles(const Kernel& kernel, ir::Stores stores, KernelPlan* plan) {
+  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t), inputs = 0;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
     const int64_t size = static_cast<int64_t>(getTypeSize(operand.type));
+    if (operand.role == ir::KernelOperand::Role::Input) ++inputs;
     if (operand.role == ir::KernelOperand::Role::Output) {
       written = std::min(written, size);
     } else if (crossesMemory(kernel, operand)) {
@@ -212,8 +217,12 @@ void planTiles(const Kernel& kernel, KernelPlan* plan) {
       read = std::min(read, size);
     }
   }
-  plan->tileLength = kWrittenBytes / written;
-  plan->tileRuns = kReadBytes / read;
+  const bool isMove =
+      inputs == 1 && !plan->crossing.empty() && isBare(kernel) && stores != ir::Stores::Fetching;
+  // Whole cache lines.
+  if (isMove) plan->movedRows = std::max<int64_t>(ir::kLanes, 64 / read);
+  plan->tileLength = isMove ? kFewRows : kWrittenBytes / written;
+  plan->tileRuns = (isMove ? kPageBytes : kReadBytes) / read;
 }
 
 }  // namespace
@@ -232,7 +241,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   planStages(kernel, target, kernel.reduced == 1 && !isPlain, &plan);
   plan.spread = spreadValues(kernel, plan);
   plan.tiled = crossesMemory(kernel);
-  if (plan.tiled) planTiles(kernel, &plan);
+  if (plan.tiled) planTiles(kernel, stores, &plan);
   if (isPlain || isMap) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.loadsPairs = target.vectorBits == 512 && plan.lanes == ir::kLanes;
   plan.ahead = kernel.rows() ? 1 << 12 : kernel.columns() ? 0 : 1 << 10;

@@ -1,7 +1,8 @@
 // Tiles of maps that cross memory: what a tile reads of an input that lies along axis 1 is
 // transposed in registers, whole cache lines of some rows at a time, while the rows of the next
-// tile are asked for. The body then finds it along axis 0 as it finds the other operands. Parts of
-// tiles at the ends of axes are copied first, to where whole ones can be read.
+// tile are asked for. The body then finds it along axis 0 as it finds the other operands; a short
+// one whose results are aligned takes it from the registers. Parts of tiles at the ends of axes are
+// copied first, to where whole ones can be read.
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
@@ -84,11 +85,14 @@ void KernelEmitter::emitTile(llvm::Value* begin, llvm::Value* end, llvm::Value* 
                              llvm::Value* runs) {
   emitEach(builder_, number(0), runs, kGroup, [&](llvm::Value* part) {
     llvm::Value* count = smaller(builder_.CreateSub(runs, part), number(kGroup));
+    llvm::Value* moved = nullptr;
+    if (plan_.movedRows > 0) moved = isMoved(builder_.CreateSub(end, begin), count);
     for (const TileCopy& copy : copies_) {
-      transposeRows(copy, begin, end, builder_.CreateAdd(first, part), count);
-      fetchRows(copy, end, first, part);
+      transposeRows(copy, begin, end, builder_.CreateAdd(first, part), count, moved);
+      if (!moved) fetchRows(copy, end, first, part);
     }
-    emitEach(builder_, number(0), count, 1, [&](llvm::Value* run) {
+    llvm::Value* done = moved ? builder_.CreateSelect(moved, count, number(0)) : number(0);
+    emitEach(builder_, done, count, 1, [&](llvm::Value* run) {
       ValueScopes::Scope scope(values_);
       values_.moveTo(1, builder_.CreateAdd(first, builder_.CreateAdd(part, run)));
       for (const TileCopy& copy : copies_) {
@@ -135,14 +139,71 @@ void KernelEmitter::copyRows(const TileCopy& copy, llvm::Value* from, llvm::Valu
   });
 }
 
+// As many rows as a register has elements, and at most half of the registers. Pairs of 16-bit
+// elements, of two rows, are moved as one.
+int64_t KernelEmitter::sideOf(dtype type) const {
+  const int64_t size = sizeOf(type), bytes = vectorBits_ / 8;
+  return std::min<int64_t>(kLanes, bytes / std::max<int64_t>(size, sizeof(float))) *
+         (size == 2 ? 2 : 1);
+}
+
+Values KernelEmitter::columnsOf(dtype type, llvm::Value* at, llvm::Value* stride) {
+  const int64_t side = sideOf(type), size = sizeOf(type);
+  llvm::Type* vector = llvm::FixedVectorType::get(math_.elementType(type), side);
+  Values rows, columns(side);
+  for (int64_t i = 0; i < side; ++i, at = builder_.CreatePtrAdd(at, stride))
+    rows.push_back(builder_.CreateAlignedLoad(vector, at, llvm::Align(size)));
+  if (size != 2) return transposed(builder_, rows);
+  for (int part = 0; part < 2; ++part) {
+    const Values words = transposed(builder_, pairs(builder_, rows, part));
+    for (int i = 0; i < side / 2; ++i)
+      columns[columnOfPair(i, part)] = builder_.CreateBitCast(words[i], vector);
+  }
+  return columns;
+}
+
+llvm::Value* KernelEmitter::isMoved(llvm::Value* length, llvm::Value* count) {
+  llvm::Value* rest = builder_.CreateOr(builder_.CreateAnd(length, number(plan_.movedRows - 1)),
+                                        builder_.CreateXor(count, number(kGroup)));
+  for (size_t i = 0; i < kernel_.operands.size(); ++i) {
+    const auto& [role, type, strides] = kernel_.operands[i];
+    if (role != KernelOperand::Role::Output) continue;
+    llvm::Value* place = builder_.CreatePtrToInt(values_.at(i), builder_.getInt64Ty());
+    if (llvm::Value* stride = arguments_.operands[i].strides[1])
+      place = builder_.CreateOr(place, stride);
+    const int64_t bytes = std::min<int64_t>(64, plan_.lanes * sizeOf(type));
+    rest = builder_.CreateOr(rest, builder_.CreateAnd(place, number(bytes - 1)));
+  }
+  return builder_.CreateIsNull(rest);
+}
+
+void KernelEmitter::moveSquares(const std::vector<Values>& squares, int64_t side, llvm::Value* row,
+                                llvm::Value* line) {
+  for (int64_t i = 0; i < side; ++i) {
+    ValueScopes::Scope run(values_);
+    values_.moveTo(1, builder_.CreateAdd(line, number(i)));
+    computeScalarsOfAllStages();
+    for (int64_t from = 0; from < plan_.movedRows; from += plan_.lanes) {
+      ValueScopes::Scope lanes(values_);
+      Values pieces;
+      for (int64_t piece = from; piece < from + plan_.lanes; piece += side)
+        pieces.push_back(squares[piece / side][i]);
+      llvm::Value* elements = llvm::concatenateVectors(builder_, pieces);
+      if (side > plan_.lanes) {
+        const auto taken = llvm::createSequentialMask(from % side, plan_.lanes, 0);
+        elements = builder_.CreateShuffleVector(elements, taken);
+      }
+      values_.readCopy(plan_.crossing[0], elements);
+      values_.setLanes(fullLanes(builder_.CreateAdd(row, number(from)), 1));
+      emitBody(0, [](int, int, LlvmValue) {});
+    }
+  }
+}
+
 void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end,
-                                  llvm::Value* line, llvm::Value* count) {
-  // As many rows as a register has elements, and at most half of the registers. Pairs of 16-bit
-  // elements, of two rows, are moved as one.
-  const int64_t size = sizeOf(copy.type), inOne = size == 2 ? 2 : 1;
-  const int64_t side =
-      std::min<int64_t>(kLanes, vectorBits_ / 8 / std::max<int64_t>(size, sizeof(float)));
-  const int64_t step = side * inOne;
+                                  llvm::Value* line, llvm::Value* count, llvm::Value* moved) {
+  const int64_t size = sizeOf(copy.type), side = sideOf(copy.type);
+  const int64_t step = moved ? std::max(side, plan_.movedRows) : side;
   llvm::Type* element = math_.elementType(copy.type);
   llvm::Value* length = builder_.CreateSub(end, begin);
   llvm::Value* stride = arguments_.operands[copy.operand].strides[0];
@@ -156,24 +217,32 @@ void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* begin, llvm
   from = builder_.CreateSelect(isWhole, from, copy.rows);
   stride = builder_.CreateSelect(isWhole, stride, number(kGroup * size));
   const auto square = [&](llvm::Value* row, llvm::Value* column) {
-    llvm::Type* vector = llvm::FixedVectorType::get(element, step);
     llvm::Value* at = builder_.CreatePtrAdd(from, builder_.CreateMul(row, stride));
     at = builder_.CreateGEP(element, at, column);
-    Values rows;
-    for (int64_t i = 0; i < step; ++i, at = builder_.CreatePtrAdd(at, stride))
-      rows.push_back(builder_.CreateAlignedLoad(vector, at, llvm::Align(size)));
-    for (int part = 0; part < inOne; ++part) {
-      const Values columns = transposed(builder_, inOne == 1 ? rows : pairs(builder_, rows, part));
-      for (int i = 0; i < side; ++i) {
-        const int moved = inOne == 1 ? i : columnOfPair(i, part);
-        llvm::Value* to =
-            builder_.CreateMul(builder_.CreateAdd(column, number(moved)), number(plan_.tileLength));
-        to = builder_.CreateGEP(element, copy.columns, builder_.CreateAdd(to, row));
-        builder_.CreateAlignedStore(columns[i], to, llvm::Align(size));
-      }
+    std::vector<Values> squares;
+    for (int64_t i = 0; i < step; i += side) {
+      squares.push_back(columnsOf(copy.type, at, stride));
+      at = builder_.CreatePtrAdd(at, builder_.CreateMul(stride, number(side)));
     }
+    const auto keep = [&] {
+      for (int64_t i = 0; i < side; ++i) {
+        llvm::Value* run = builder_.CreateAdd(column, number(i));
+        llvm::Value* to = builder_.CreateMul(run, number(plan_.tileLength));
+        to = builder_.CreateGEP(element, copy.columns, builder_.CreateAdd(to, row));
+        for (const Values& columns : squares) {
+          builder_.CreateAlignedStore(columns[i], to, llvm::Align(size));
+          to = builder_.CreateGEP(element, to, number(side));
+        }
+      }
+      return number(0);
+    };
+    const auto move = [&] {
+      moveSquares(squares, side, builder_.CreateAdd(begin, row), builder_.CreateAdd(line, column));
+      return number(0);
+    };
+    moved ? emitChoice(builder_, moved, move, keep) : keep();
   };
-  emitEach(builder_, number(0), count, step, [&](llvm::Value* column) {
+  emitEach(builder_, number(0), count, side, [&](llvm::Value* column) {
     emitEach(builder_, number(0), length, step,
              [&](llvm::Value* row) { return square(row, column); });
   });

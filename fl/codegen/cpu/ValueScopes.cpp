@@ -137,8 +137,9 @@ LlvmValue ValueScopes::scalarLoad(int operand) {
 LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
   const KernelOperand& described = kernel_.operands[operand];
   llvm::Value* stride = arguments_.operands[operand].strides[0];
-  if (copies_[operand] != nullptr)
-    return memory_.load({copies_[operand], nullptr, described.type}, {lanes.index});
+  llvm::Value* copy = copies_[operand];
+  if (copy != nullptr && copy->getType()->isVectorTy()) return {copy, described.type};
+  if (copy != nullptr) return memory_.load({copy, nullptr, described.type}, {lanes.index});
   if (described.role != KernelOperand::Role::Index) {
     const bool contiguous = described.strides[0] == ir::Stride::One;
     return memory_.load({at_[operand], contiguous ? nullptr : stride, described.type}, lanes);

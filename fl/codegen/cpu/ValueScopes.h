@@ -63,9 +63,9 @@ class ValueScopes {
   const std::vector<Lanes>& lanes() const { return lanes_; }
   // The address of an operand's element at the indices of the axes that have one and 0 of others.
   llvm::Value* at(int operand) const { return at_[operand]; }
-  // Makes an input be read from a copy, which is contiguous along axis 0 and has whole vectors;
-  // `row` is where the element at index 0 of axis 0 would be.
-  void readCopy(int operand, llvm::Value* row) { copies_[operand] = row; }
+  // Makes an input be read from a copy: the elements of the current lanes, or a row in memory that
+  // is contiguous along axis 0 and has whole vectors, by where the element at index 0 would be.
+  void readCopy(int operand, llvm::Value* copy) { copies_[operand] = copy; }
 
   // Computes what the stage needs and what can be known here: values that do not vary along axis 0,
   // those of one vector, or all.
