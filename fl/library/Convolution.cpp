@@ -535,14 +535,12 @@ std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, 
 }
 
 std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
-  // Where its instructions multiply bf16 no faster than f32, oneDNN takes 1.6 to 2.2 times as long.
-  static const bool multipliesBrain = !__builtin_cpu_is("intel");
   ConvolutionShape shape = convolutionShape(call);
   if (!shape.x.consistent() || !shape.y.consistent()) return nullptr;
   const bool single = shape.type == dtype::f32;
   for (const bool widened : {false, true}) {
     shape.widened = widened;
-    if (widened ? single : shape.type == dtype::f16 || (!single && !multipliesBrain)) continue;
+    if (widened ? single : shape.type == dtype::f16 || (!single && !multipliesBrain())) continue;
     for (const Layout layout : layoutsByCost(shape)) {
       if (auto made = makeConvolution(shape, layout)) return made;
     }

@@ -2,7 +2,8 @@
 // is how oneDNN, a row-major library, gets it.
 //
 // 16-bit floats are added up in f32, piece by piece, and rounded once. Products of bf16 are made by
-// instructions that take subnormal operands as 0; f16 is widened first.
+// instructions that take subnormal operands as 0, where those are faster than f32's; others, and
+// f16, are widened first.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -97,19 +98,21 @@ enum class Arithmetic {
   Widened,  // f32 copies of f16 or bf16
 };
 
-bool multipliesBrain() {
-  static const bool works = [] {
+bool multipliesBrainFaster() {
+  static const bool isFaster = [] {
+    constexpr int kTiles = dnnl_cpu_isa_avx512_core_amx;
+    if (!multipliesBrain() && (dnnl_get_effective_cpu_isa() & kTiles) != kTiles) return false;
     const uint16_t one = 0x3f80;
     float product = 0;
     return dnnl_gemm_bf16bf16f32('N', 'N', 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &product, 1) ==
            dnnl_success;
   }();
-  return works;
+  return isFaster;
 }
 
 Arithmetic arithmeticOf(dtype type) {
   if (type == dtype::f32) return Arithmetic::Single;
-  return type == dtype::bf16 && multipliesBrain() ? Arithmetic::Brain : Arithmetic::Widened;
+  return type == dtype::bf16 && multipliesBrainFaster() ? Arithmetic::Brain : Arithmetic::Widened;
 }
 
 class Matmul final : public PartedFunction {
@@ -214,7 +217,6 @@ class Matmul final : public PartedFunction {
   // Equal pieces of whole vectors but the last.
   void cut() {
     const int64_t extent = byColumns_ ? shape_.n : shape_.m;
-    const bool vector = std::min(shape_.m, shape_.n) == 1;
     const bool acrossRuns = isCrossed(!byColumns_);
     const int64_t other = shape_.k * (byColumns_ ? shape_.m : shape_.n);
     const bool few = acrossRuns && std::min(shape_.m, shape_.n) <= kFew;
@@ -222,10 +224,9 @@ class Matmul final : public PartedFunction {
                           : few                                 ? kMinRunOfFew
                                                                 : kMinWidth;
     double most = static_cast<double>(extent) / width;
-    if (vector && acrossRuns)
+    if (std::min(shape_.m, shape_.n) == 1 && acrossRuns)
       most = std::max(static_cast<double>(extent) / kMinRun, std::min(most, 2.0));
-    const bool copied = primitives_ && !byColumns_;
-    const double perPiece = copied ? kWorkPerCopiedPiece : kWorkPerPiece;
+    const double perPiece = primitives_ && !byColumns_ ? kWorkPerCopiedPiece : kWorkPerPiece;
     double wanted = std::min<double>(shape_.work() / perPiece, kMaxPieces);
     if (widening_ || copiesPiece_) {
       const int64_t written = widening_ ? (byColumns_ ? shape_.m : shape_.n) : 0;
@@ -240,9 +241,8 @@ class Matmul final : public PartedFunction {
     }
     const int64_t cut =
         count == 1 ? extent : ceilDiv(ceilDiv(extent, count), kPieceUnit) * kPieceUnit;
-    for (int64_t begin = 0; begin < extent; begin += cut) {
+    for (int64_t begin = 0; begin < extent; begin += cut)
       pieces_.push_back({begin, std::min(begin + cut, extent)});
-    }
   }
 
   // Small products of a batch share a range of the loop.
