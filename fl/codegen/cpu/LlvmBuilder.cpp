@@ -2,8 +2,6 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include <numeric>
-
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
 #include "fl/ir/Philox.h"
@@ -191,10 +189,8 @@ V LlvmBuilder::meaning(ir::Op op, V x, V y, V z) {
 V LlvmBuilder::randomRun(dtype type, V seed, V offset, V first, int vectors) {
   const bool isDouble = type == dtype::f64;
   const int numbers = ir::kLanes * vectors, blocks = numbers / numbersInBlock(type);
-  std::vector<uint64_t> steps(blocks);
-  std::iota(steps.begin(), steps.end(), 0);
-  const V block = add({llvm::ConstantDataVector::get(builder_.getContext(), steps), dtype::u64},
-                      spread(lshr(first, integer(first, isDouble ? 1 : 2)), blocks));
+  const V start = spread(lshr(first, integer(first, isDouble ? 1 : 2)), blocks);
+  const V block = add({builder_.CreateStepVector(start.value->getType()), dtype::u64}, start);
   const auto [w0, w1, w2, w3] =
       ir::vm::philoxBlock(*this, spread(seed, blocks), spread(offset, blocks), block).word;
   const auto join = [&](V low, V high) { return bitOr(low, shl(high, integer(high, 32))); };

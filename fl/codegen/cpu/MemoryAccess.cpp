@@ -5,7 +5,6 @@
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace fl::codegen::cpu {
 
@@ -35,11 +34,8 @@ llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
 }
 
 llvm::Value* MemoryAccess::addresses(const ElementRow& row, llvm::Value* index) {
-  llvm::SmallVector<uint64_t> numbers(lanes_);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  llvm::Value* along =
-      builder_.CreateMul(llvm::ConstantDataVector::get(builder_.getContext(), numbers),
-                         builder_.CreateVectorSplat(lanes_, row.stride));
+  llvm::Value* strides = builder_.CreateVectorSplat(lanes_, row.stride);
+  llvm::Value* along = builder_.CreateMul(builder_.CreateStepVector(strides->getType()), strides);
   return builder_.CreatePtrAdd(address(row, index), along);
 }
 

@@ -1,9 +1,5 @@
 #include "fl/codegen/cpu/TableLookup.h"
 
-#include <llvm/IR/DerivedTypes.h>
-
-#include <numeric>
-
 namespace fl::codegen::cpu {
 
 using ir::kLanes;
@@ -40,12 +36,9 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
   llvm::Value* mask = lanes->mask;
   const bool isIndex = mask == nullptr && args[0].value == index;
   llvm::Value* elements = isIndex ? index : goodElements(number, args, mask);
-  uint64_t numbers[kLanes];
-  std::iota(numbers, numbers + kLanes, 0);
   llvm::Value* first = builder_.CreateExtractElement(elements, uint64_t{0});
-  llvm::Value* line =
-      builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),
-                         llvm::ConstantDataVector::get(builder_.getContext(), numbers));
+  llvm::Value* line = builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),
+                                         builder_.CreateStepVector(elements->getType()));
   llvm::Value* isLine = builder_.CreateAndReduce(builder_.CreateICmpEQ(elements, line));
   if (isIndex) {
     llvm::Value* most = builder_.CreateExtractElement(bound, uint64_t{0});
