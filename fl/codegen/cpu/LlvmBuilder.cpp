@@ -16,11 +16,6 @@ llvm::Type* LlvmBuilder::elementType(dtype type) {
   return builder_.getIntNTy(static_cast<unsigned>(getTypeSize(type)) * 8);
 }
 
-llvm::Type* LlvmBuilder::likeType(V x, llvm::Type* element) {
-  auto* vector = llvm::dyn_cast<llvm::VectorType>(x.value->getType());
-  return vector ? llvm::VectorType::get(element, vector->getElementCount()) : element;
-}
-
 V LlvmBuilder::constant(const Number& number) {
   llvm::Type* type = elementType(number.type());
   auto* integer = builder_.getIntN(type->getScalarSizeInBits(), number.bits());
@@ -152,16 +147,6 @@ V LlvmBuilder::scaled(V x, V n, llvm::function_ref<V()> usual) {
 V LlvmBuilder::extremum(V x, V y, V takeX) {
   const V ordered = select(takeX, x, y);
   return isFloat(x) ? select(ne(x, x), x, ordered) : ordered;
-}
-
-V LlvmBuilder::bits(V x) {
-  const dtype type = isDouble(x) ? dtype::s64 : dtype::s32;
-  return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
-}
-
-V LlvmBuilder::fromBits(V x) {
-  const dtype type = x.type == dtype::s64 ? dtype::f64 : dtype::f32;
-  return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
 }
 
 V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
