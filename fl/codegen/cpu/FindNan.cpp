@@ -1,8 +1,6 @@
 // Code that tells which value makes the first NaN or infinity of a kernel. What a block computes is
 // looked at together, at the cost of some instructions a value; which it was is found off that
 // path.
-#include <llvm/IR/Instructions.h>
-
 #include <limits>
 
 #include "fl/codegen/cpu/ValueScopes.h"

@@ -1,7 +1,6 @@
 #include "fl/codegen/cpu/MemoryAccess.h"
 
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>

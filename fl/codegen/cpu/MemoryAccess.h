@@ -7,7 +7,6 @@
 #pragma once
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
-#include "fl/codegen/cpu/Loops.h"
 #include "fl/kernel/Artifact.h"
 
 namespace fl::codegen::cpu {
