@@ -16,10 +16,8 @@ MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::St
       takesRows_(stores == ir::Stores::Across),
       streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning),
       ahead_(streams_ || stores == ir::Stores::Fetching ? ahead : 0) {
-  auto* buffer =
-      builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
-  buffer->setAlignment(llvm::Align(64));
-  buffer_ = buffer;
+  buffer_ = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
+  buffer_->setAlignment(llvm::Align(64));
 }
 
 llvm::VectorType* MemoryAccess::vectorType(dtype type) {
@@ -75,9 +73,9 @@ void MemoryAccess::copyActive(const ElementRow& row, const Lanes& lanes, bool to
 }
 
 LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
+  if (lanes.mask == nullptr)
+    return row.stride ? loadStrided(row, lanes) : loadWhole(row, lanes, lanes_);
   llvm::VectorType* type = vectorType(row.type);
-  if (lanes.mask == nullptr && row.stride == nullptr) return loadWhole(row, lanes, lanes_);
-  if (lanes.mask == nullptr) return loadStrided(row, lanes);
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   if (row.stride == nullptr && (masksBytes_ || getTypeSize(row.type) >= 4)) {
     llvm::Value* from = address(row, lanes.index);

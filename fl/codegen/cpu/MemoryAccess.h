@@ -71,10 +71,10 @@ class MemoryAccess {
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
   const int lanes_;
-  const bool takesRows_;           // side by side
-  const bool streams_;             // whole vectors
-  const int64_t ahead_;            // 0: nothing is asked for
-  llvm::Value* buffer_ = nullptr;  // a vector of any type
+  const bool takesRows_;      // side by side
+  const bool streams_;        // whole vectors
+  const int64_t ahead_;       // 0: nothing is asked for
+  llvm::AllocaInst* buffer_;  // a vector of any type
 };
 
 }  // namespace fl::codegen::cpu

@@ -296,15 +296,13 @@ void ValueScopes::computeVector(int stage, int vector) {
       for (int u = 0; u < 2; ++u)
         set(kVectors + vector + u, value,
             plan_.everySecond[stage] ? math_.everySecond(pair, u) : math_.part(pair, u));
-      continue;
-    }
-    if (isRandomRun(value)) {
+    } else if (isRandomRun(value)) {
       computeRandomRun(value, vector);
-      continue;
+    } else {
+      set(kVectors + vector, value,
+          definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
+                                        : applied(value, vector));
     }
-    set(kVectors + vector, value,
-        definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
-                                      : applied(value, vector));
   }
   findNan(computed, vector);
 }
