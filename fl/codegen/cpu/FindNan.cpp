@@ -19,9 +19,8 @@ bool ValueScopes::mayMakeNan(int value) const {
 
 // Without their sign, numbers are in the order of their bits, NaN above the infinity.
 llvm::Value* ValueScopes::isNan(LlvmValue x, bool orInfinite) {
-  llvm::Type* held = x.value->getType();
   const unsigned width = static_cast<unsigned>(getTypeSize(x.type)) * 8;
-  llvm::Type* type = held->getWithNewType(builder_.getIntNTy(width));
+  llvm::Type* type = x.value->getType()->getWithNewType(builder_.getIntNTy(width));
   const uint64_t infinity =
       Number::fromDouble(std::numeric_limits<double>::infinity(), x.type).bits();
   llvm::Value* magnitude =

@@ -192,10 +192,6 @@ void MemoryAccess::finish() {
   if (streams_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
 }
 
-void MemoryAccess::keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
-  storeOne(value, address(row, lanes.index));
-}
-
 void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
   value = math_.bytes(value);
   llvm::Value* to = lanes.mask == nullptr ? address(row, lanes.index) : nullptr;

@@ -44,7 +44,9 @@ class MemoryAccess {
   llvm::Value* loadEach(llvm::Value* table, llvm::Value* places, dtype type);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
   // The same through the caches in any case, without stride and mask.
-  void keep(LlvmValue value, const ElementRow& row, const Lanes& lanes);
+  void keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
+    storeOne(value, address(row, lanes.index));
+  }
   // Whether store() takes a longer vector too: the elements from lanes.index on, without a mask.
   bool storesJoined(const ElementRow& row, const Lanes& lanes) const {
     return lanes.mask == nullptr && row.stride == nullptr && !streams_;

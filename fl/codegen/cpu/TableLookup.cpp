@@ -10,8 +10,6 @@ TableLookup::TableLookup(LlvmBuilder& math, MemoryAccess& memory, llvm::Value* b
   builder_.CreateStore(builder_.getInt64(-1), result_);
 }
 
-llvm::Value* TableLookup::result() { return builder_.CreateLoad(builder_.getInt64Ty(), result_); }
-
 // Neighbours in the result are often neighbours in the table: lines that are looked up whole. Where
 // these are neighbours of the index as well, the first and the last tell whether all are good.
 LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
