@@ -178,12 +178,15 @@ class ScheduleBuilder {
                 [&](ValueId read) { f(plan_.values[read].base); });
   }
 
+  std::vector<ValueId> nodesOf(const Unit& unit) const {
+    return unit.group < 0 ? std::vector{unit.node} : plan_.groups[unit.group].nodes;
+  }
+
   // By base, the units that read it in memory, one for each operand that is of it.
   std::vector<std::vector<int>> findReaders(const std::vector<Unit>& units) const {
     std::vector<std::vector<int>> readers(graph_.valueCount());
     for (int i = 0; i < std::ssize(units); ++i) {
-      const bool alone = units[i].group < 0;
-      for (ValueId id : alone ? std::vector{units[i].node} : plan_.groups[units[i].group].nodes) {
+      for (ValueId id : nodesOf(units[i])) {
         for (ValueId operand : graph_.node(id).operands)
           forEachBase(units[i], operand, [&](ValueId base) { readers[base].push_back(i); });
       }
@@ -193,40 +196,30 @@ class ScheduleBuilder {
 
   // ---- Order ----
 
-  std::vector<Unit> collectUnits(std::vector<int>* unitOf) const {
+  std::vector<Unit> collectUnits() const {
     std::vector<Unit> units;
     for (size_t g = 0; g < plan_.groups.size(); ++g)
       units.push_back({static_cast<int>(g), -1, std::ranges::max(plan_.groups[g].nodes)});
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const ValueId id = graph_.idOfNode(i);
-      if (plan_.groupOf[id] >= 0) {
-        (*unitOf)[id] = plan_.groupOf[id];
-      } else if (plan_.values[id].base == id && !plan_.inlined[id]) {
-        (*unitOf)[id] = static_cast<int>(units.size());
+      if (plan_.groupOf[id] < 0 && plan_.values[id].base == id && !plan_.inlined[id])
         units.push_back({-1, id, id});
-      }
     }
     return units;
   }
 
   // Topological order of units; among those that are ready, the one recorded first.
   std::vector<Unit> orderedUnits() const {
-    std::vector<int> unitOf(graph_.valueCount(), -1);
-    const std::vector<Unit> units = collectUnits(&unitOf);
-    std::vector<std::vector<int>> readers(units.size());
+    const std::vector<Unit> units = collectUnits();
+    const std::vector<std::vector<int>> readers = findReaders(units);
     std::vector<int> waiting(units.size(), 0);
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      const int to = unitOf[graph_.idOfNode(i)];
-      if (to < 0) continue;
-      for (ValueId operand : graph_.nodes()[i].operands) {
-        forEachBase(units[to], operand, [&](ValueId base) {
-          const int from = unitOf[base];
-          if (from < 0 || from == to) return;
-          readers[from].push_back(to);
-          ++waiting[to];
-        });
-      }
-    }
+    const auto forEachReader = [&](int unit, auto&& f) {
+      for (ValueId id : nodesOf(units[unit]))
+        for (int reader : readers[id])
+          if (reader != unit) f(reader);
+    };
+    for (int u = 0; u < std::ssize(units); ++u)
+      forEachReader(u, [&](int reader) { ++waiting[reader]; });
     std::set<std::pair<ValueId, int>> ready;  // by the last of its values
     for (size_t u = 0; u < units.size(); ++u)
       if (waiting[u] == 0) ready.emplace(units[u].last, u);
@@ -234,8 +227,9 @@ class ScheduleBuilder {
     while (!ready.empty()) {
       const int unit = ready.extract(ready.begin()).value().second;
       ordered.push_back(units[unit]);
-      for (int reader : readers[unit])
+      forEachReader(unit, [&](int reader) {
         if (--waiting[reader] == 0) ready.emplace(units[reader].last, reader);
+      });
     }
     FL_INTERNAL_CHECK(ordered.size() == units.size(), "the fusion plan has a cycle");
     return ordered;

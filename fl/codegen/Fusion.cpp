@@ -6,7 +6,6 @@
 // so a node may join a group only if all its other operands come from groups of smaller depth.
 #include "fl/codegen/Fusion.h"
 
-#include <algorithm>
 #include <functional>
 
 #include "fl/codegen/Extensions.h"
@@ -208,8 +207,7 @@ class Fuser {
           operandAccess(graph_, plan_, group, node, i, level) == levelAccess(group, level) &&
           (level == Level::Full ? canAbsorb(id, source, index) : canAbsorbRows(id, source, index));
       if (!moves) return false;
-      if (std::find(neighbours->begin(), neighbours->end(), source) == neighbours->end())
-        neighbours->push_back(source);
+      if (std::ranges::count(*neighbours, source) == 0) neighbours->push_back(source);
     }
     return true;
   }
@@ -223,9 +221,7 @@ class Fuser {
 
   bool fitsLimits(const FusionGroup& group, const std::vector<ValueId>& more) const {
     if (group.nodes.size() + more.size() > kMostNodes) return false;
-    std::vector<ValueId> nodes = group.nodes;
-    nodes.insert(nodes.end(), more.begin(), more.end());
-    std::ranges::sort(nodes);
+    const std::vector<ValueId> nodes = united(group.nodes, more);
     const size_t loads = loadsOf(graph_, plan_, nodes, {}).size();
     return loads <= kMostLoads && compileMilliseconds(graph_, nodes, loads) <= kMostMilliseconds &&
            rulesAllow(graph_, nodes);
@@ -327,9 +323,8 @@ class Fuser {
 
   // Axis 0 and its neighbours are reduced and no others: the row-wise kind (softmax, layer norm).
   static bool rowsOnly(const FusionGroup& group) {
-    if (group.reduced.empty() || !group.reduced[0]) return false;
-    const auto kept = std::find(group.reduced.begin(), group.reduced.end(), false);
-    return std::find(kept, group.reduced.end(), true) == group.reduced.end();
+    const std::vector<bool>& axes = group.reduced;
+    return !axes.empty() && axes[0] && std::ranges::is_sorted(axes, std::greater());
   }
 
   // A row is swept by one thread: few long ones are better swept by kernels of their own, which
@@ -337,13 +332,6 @@ class Fuser {
   static bool sweepsAgain(const FusionGroup& group) {
     return rowsOnly(group) &&
            (keptShape(group).elements() > kFewRows || group.space.elements() <= kFewElements);
-  }
-
-  static Shape keptShape(const FusionGroup& group) {
-    Shape shape;
-    for (int i = 0; i < group.space.ndim(); ++i)
-      if (!group.reduced[i]) shape.get().push_back(group.space[i]);
-    return shape;
   }
 
   std::vector<bool> reducedAxes(const Node& node) const {

@@ -93,6 +93,10 @@ std::vector<bool> storedValues(const ir::Graph& graph, const FusionPlan& plan);
 // the pass `build`.
 void verify(const ir::Graph& graph, const FusionPlan& plan);
 
+// All of them, each once, in ascending order.
+std::vector<ir::ValueId> united(std::vector<ir::ValueId> some,
+                                const std::vector<ir::ValueId>& others = {});
+
 // The nodes of a group and what it computes again become another's, and it is left without any; and
 // groups without nodes are none.
 void moveGroup(FusionPlan* plan, int source, int target);
@@ -119,6 +123,9 @@ bool isLookedUp(const ir::Node& node, size_t i);
 
 // True if the value's elements are all of its base's, in order.
 bool sameElements(const ir::Graph& graph, const ResolvedValue& value, const Shape& shape);
+
+// The group's space without the axes that are reduced.
+Shape keptShape(const FusionGroup& group);
 
 // The accesses that values of each level have in their own group.
 ir::Access levelAccess(const FusionGroup& group, Level level);

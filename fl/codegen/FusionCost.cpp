@@ -129,9 +129,7 @@ std::vector<ValueId> loadsOf(const Graph& graph, const FusionPlan& plan,
       if (!reader.contains(reader.base(operand))) loads.push_back(operand);
     });
   }
-  std::ranges::sort(loads);
-  loads.erase(std::ranges::unique(loads).begin(), loads.end());
-  return loads;
+  return united(std::move(loads));
 }
 
 double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes, size_t loads) {
@@ -151,8 +149,7 @@ double compileMilliseconds(const Graph& graph, const std::vector<ValueId>& nodes
 
 FusionCost costOf(const Graph& graph, const FusionPlan& plan, const std::vector<bool>& stored,
                   const FusionGroup& group) {
-  std::vector<ValueId> nodes = group.nodes;
-  std::ranges::sort(nodes);
+  const std::vector<ValueId> nodes = united(group.nodes);
   const Reader reader{graph, plan, nodes, group.again};
   const std::vector<ValueId> loads = loadsOf(graph, plan, nodes, group.again);
   const auto elements = [&](ValueId id) { return graph.type(id).shape.elements(); };

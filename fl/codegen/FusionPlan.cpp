@@ -152,6 +152,13 @@ bool sameElements(const Graph& graph, const ResolvedValue& value, const Shape& s
          shape.elements() == graph.type(value.base).shape.elements();
 }
 
+Shape keptShape(const FusionGroup& group) {
+  Shape shape;
+  for (int i = 0; i < group.space.ndim(); ++i)
+    if (!group.reduced[i]) shape.get().push_back(group.space[i]);
+  return shape;
+}
+
 Access levelAccess(const FusionGroup& group, Level level) {
   return level == Level::Row ? ir::keptAccess(group.space, group.reduced)
                              : ir::contiguousAccess(group.space);
@@ -171,15 +178,13 @@ void verify(const Graph& graph, const FusionPlan& plan) {
                       "group ", g, " needs a level and sweeps for each node");
     FL_INTERNAL_CHECK(static_cast<int>(group.reduced.size()) == group.space.ndim(), "group ", g,
                       " needs to say of each axis whether it is reduced");
-    Dim kept = 1;
-    for (int axis = 0; axis < group.space.ndim(); ++axis)
-      kept *= group.reduced[axis] ? 1 : group.space[axis];
+    const Shape kept = keptShape(group);
     for (size_t i = 0; i < nodes; ++i) {
       const ValueId id = group.nodes[i];
       FL_INTERNAL_CHECK(plan.groupOf[id] == static_cast<int>(g), "value ", id, " is in group ", g,
                         " and in group ", plan.groupOf[id]);
-      const Dim points = group.levels[i] == Level::Row ? kept : group.space.elements();
-      FL_INTERNAL_CHECK(graph.type(id).shape.elements() == points, "value ", id,
+      const Shape& points = group.levels[i] == Level::Row ? kept : group.space;
+      FL_INTERNAL_CHECK(graph.type(id).shape.elements() == points.elements(), "value ", id,
                         " has no element for each point of group ", g);
       for (ValueId operand : graph.node(id).operands) {
         const ValueId base = plan.values[operand].base;
@@ -192,15 +197,20 @@ void verify(const Graph& graph, const FusionPlan& plan) {
   FL_INTERNAL_CHECK(count - outside == members, "a value's group does not have it");
 }
 
+std::vector<ValueId> united(std::vector<ValueId> some, const std::vector<ValueId>& others) {
+  some.insert(some.end(), others.begin(), others.end());
+  std::ranges::sort(some);
+  some.erase(std::ranges::unique(some).begin(), some.end());
+  return some;
+}
+
 void moveGroup(FusionPlan* plan, int source, int target) {
   FusionGroup &from = plan->groups[source], &to = plan->groups[target];
   for (ValueId member : from.nodes) plan->groupOf[member] = target;
   to.nodes.insert(to.nodes.begin(), from.nodes.begin(), from.nodes.end());
   to.levels.insert(to.levels.begin(), from.levels.begin(), from.levels.end());
   to.sweeps.insert(to.sweeps.begin(), from.sweeps.begin(), from.sweeps.end());
-  to.again.insert(to.again.end(), from.again.begin(), from.again.end());
-  std::ranges::sort(to.again);
-  to.again.erase(std::ranges::unique(to.again).begin(), to.again.end());
+  to.again = united(std::move(to.again), from.again);
   from.nodes.clear();
 }
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 
 #include "fl/base/MinimumCut.h"
+#include "fl/codegen/MoveRules.h"
 #include "fl/codegen/Passes.h"
 #include "fl/ir/ChannelOrder.h"
 #include "fl/ir/Inference.h"
@@ -199,7 +200,7 @@ class Mover {
     ValueId made = graph.addNode(moved.op, moved.operands, moved.attrs, node.site, node.origin);
     made = unlessWrong(graph, "layout", made);
     return own >= 0 ? toPlain(graph, made, own, node.site)
-                    : reshape(graph, made, node.type.shape, node.site);
+                    : reshaped(graph, made, node.type.shape, node.site);
   }
 
   // The image of node `id`, a transpose to the front; -1 of all others.
@@ -240,7 +241,7 @@ class Mover {
     const Shape shape = graph.type(id).shape;
     if (shape.elements() == 1) return id;
     if (!ir::isReordered(shape, channel))
-      return reshape(graph, id, ir::inFront(shape, channel), site);
+      return reshaped(graph, id, ir::inFront(shape, channel), site);
     const auto [place, isNew] = inFront_.try_emplace(id, -1);
     if (isNew) {
       const ir::Attrs axes(ir::axesToFront(shape.ndim(), channel));
@@ -254,12 +255,6 @@ class Mover {
     const ValueId plain = graph.addNode(Op::Transpose, {id}, axes, site);
     inFront_[plain] = id;
     return plain;
-  }
-
-  static ValueId reshape(Graph& graph, ValueId id, const Shape& shape, CallSite site) {
-    return graph.type(id).shape == shape
-               ? id
-               : graph.addNode(Op::Reshape, {id}, ir::Attrs(shape.get()), site);
   }
 
   const Graph& before_;

@@ -1,18 +1,11 @@
 #include <algorithm>
 #include <set>
 
-#include "fl/codegen/Fusion.h"
 #include "fl/codegen/MoveRules.h"
 #include "fl/ir/Rewrite.h"
 
 namespace fl::codegen {
 namespace {
-
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 
 // Each part is a launch.
 constexpr size_t kMostParts = 8;

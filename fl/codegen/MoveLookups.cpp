@@ -2,21 +2,14 @@
 // axis, one by one.
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <set>
 
 #include "fl/base/Error.h"
 #include "fl/codegen/MoveRules.h"
-#include "fl/ir/Graph.h"
 
 namespace fl::codegen {
 namespace {
-
-using ir::Graph;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
 
 // Operators are computed again for what is looked up if that is at most one in so many elements,
 // and for so many operators.
@@ -43,11 +36,9 @@ struct VariesAlong {
   }
 };
 
-struct IsNoScalar {
-  const Graph& graph;
-
-  bool operator()(ValueId id) const { return graph.type(id).shape.elements() != 1; }
-};
+auto isNoScalar(const Graph& graph) {
+  return [&](ValueId id) { return graph.type(id).shape.elements() != 1; };
+}
 
 // `id` and the elementwise operators before it that vary as `varies` says, operands first.
 template <typename Varies>
@@ -70,10 +61,8 @@ std::set<ValueId> mapsBefore(const Graph& graph, ValueId id, Varies&& varies) {
 ValueId lookUp(Graph& graph, ValueId table, const Node& gather) {
   const Shape& index = graph.type(gather.operands[1]).shape;
   std::vector<Dim> dims = graph.type(table).shape.get();
-  if (static_cast<int>(dims.size()) < index.ndim()) {
-    dims.resize(index.ndim(), 1);
-    table = graph.addNode(Op::Reshape, {table}, ir::Attrs(dims), gather.site);
-  }
+  dims.resize(std::max<size_t>(dims.size(), index.ndim()), 1);
+  table = reshaped(graph, table, Shape(dims), gather.site);
   for (int i = 0; i < index.ndim(); ++i)
     dims[i] = i == gather.attrs[0] || dims[i] == 1 ? index[i] : dims[i];
   Node moved = gather;  // an error finds its call by it
@@ -191,7 +180,7 @@ class UnrolledSum {
 
   // Whether two axes of all that the sum is made of may be swapped.
   bool maySwap() const {
-    const size_t maps = mapsBefore(graph_, source(), IsNoScalar{graph_}).size();
+    const size_t maps = mapsBefore(graph_, source(), isNoScalar(graph_)).size();
     return maps < kMostMoved && maps * axis_.size <= kMostUnrolled;
   }
 
@@ -203,7 +192,7 @@ class UnrolledSum {
     for (Dim place = 0; place < axis_.size; ++place) {
       const ValueId maps = summed == other ? at(place) : swappedAt(place, summed, other);
       const ValueId part = graph_.addNode(Op::Sum, {maps}, {1, other}, sum_.site);
-      parts.push_back(reshaped(part, Shape(dims)));
+      parts.push_back(reshaped(graph_, part, Shape(dims), sum_.site));
     }
     return shaped(graph_.addNode(Op::Concatenate, std::move(parts), {axis_.number}, sum_.site));
   }
@@ -212,12 +201,7 @@ class UnrolledSum {
   ValueId source() const { return sum_.operands[0]; }
 
   // Without the dimensions summed, unless the sum keeps them.
-  ValueId shaped(ValueId id) { return reshaped(id, sum_.type.shape); }
-
-  ValueId reshaped(ValueId id, const Shape& shape) {
-    if (graph_.type(id).shape == shape) return id;
-    return graph_.addNode(Op::Reshape, {id}, ir::Attrs(shape.get()), sum_.site);
-  }
+  ValueId shaped(ValueId id) { return reshaped(graph_, id, sum_.type.shape, sum_.site); }
 
   ValueId partOf(ValueId id, Dim place) {
     return varies_(id) ? sliceAlong(graph_, id, axis_.number, place, 1, sum_.site) : id;
@@ -231,7 +215,7 @@ class UnrolledSum {
   // The same with two axes in each other's place. All maps are computed in that order, as no kernel
   // computes in two.
   ValueId swappedAt(Dim place, Dim axis, Dim other) {
-    const IsNoScalar varies{graph_};
+    const auto varies = isNoScalar(graph_);
     return moveBefore(graph_, source(), mapsBefore(graph_, source(), varies), varies,
                       [&](ValueId id) { return swapped(partOf(id, place), axis, other); });
   }
@@ -239,7 +223,7 @@ class UnrolledSum {
   ValueId swapped(ValueId id, Dim axis, Dim other) {
     std::vector<Dim> dims = graph_.type(id).shape.get(), order(graph_.type(source()).shape.ndim());
     dims.resize(order.size(), 1);
-    id = reshaped(id, Shape(dims));
+    id = reshaped(graph_, id, Shape(dims), sum_.site);
     std::iota(order.begin(), order.end(), 0);
     std::swap(order[axis], order[other]);
     return graph_.addNode(Op::Transpose, {id}, ir::Attrs(order), sum_.site);

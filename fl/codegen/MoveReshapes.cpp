@@ -7,12 +7,6 @@
 namespace fl::codegen {
 namespace {
 
-using ir::Graph;
-using ir::Kind;
-using ir::Node;
-using ir::Op;
-using ir::ValueId;
-
 // How a shape came from one with fewer dimensions: groupOf[i] is the dimension there that dimension
 // i is a part of, or a 1 beside.
 struct Split {
@@ -83,9 +77,7 @@ std::optional<ValueId> merge(Graph& graph, ValueId id, const Shape& shape, const
   if (given.elements() == 1 && given.ndim() <= wanted->ndim()) return id;
   const Node* reshape = producer(graph, id, Op::Reshape);
   if (!reshape && !isBoundary(graph, id)) return mergeMap(graph, graph.node(id), split);
-  const ValueId source = reshape ? reshape->operands[0] : id;
-  if (graph.type(source).shape == *wanted) return source;
-  return graph.addNode(Op::Reshape, {source}, ir::Attrs(wanted->get()), site);
+  return reshaped(graph, reshape ? reshape->operands[0] : id, *wanted, site);
 }
 
 // An operator on two results of libraries, such as the sum of two gradients, which seldom has
@@ -105,9 +97,9 @@ std::optional<ValueId> mergeMap(Graph& graph, Node map, const Split& split) {
 
 // The elementwise node in the shape before a reshape of one of its operands.
 ValueId moveBehindMap(Graph& graph, const Node& node) {
-  for (const ValueId reshaped : node.operands) {
-    const std::optional<Split> split = splitBefore(graph, reshaped);
-    if (!split || graph.type(reshaped).shape != node.type.shape) continue;
+  for (const ValueId source : node.operands) {
+    const std::optional<Split> split = splitBefore(graph, source);
+    if (!split || graph.type(source).shape != node.type.shape) continue;
     std::vector<ValueId> operands;
     for (const ValueId operand : node.operands) {
       if (const auto merged = merge(graph, operand, node.type.shape, *split, node.site))
@@ -132,24 +124,25 @@ ValueId moveBehindReduce(Graph& graph, const Node& node) {
   std::vector<Dim> merged;
   for (int group = 0; group < split->merged.ndim(); ++group) {
     int reduced = 0, kept = 0;
-    for (int i = 0; i < shape.ndim(); ++i) {
-      if (split->groupOf[i] == group && shape[i] != 1) {
-        const bool isReduced = std::find(axes.begin(), axes.end(), i) != axes.end();
-        ++(isReduced ? reduced : kept);
-      }
-    }
+    for (int i = 0; i < shape.ndim(); ++i)
+      if (split->groupOf[i] == group && shape[i] != 1)
+        ++(std::ranges::count(axes, i) > 0 ? reduced : kept);
     if (reduced > 0 && kept > 0) return -1;
     if (reduced > 0) merged.push_back(group);
   }
   if (merged.empty()) return -1;
-  std::vector<Dim> attrs = {1};
-  attrs.insert(attrs.end(), merged.begin(), merged.end());
   const ValueId source = graph.node(node.operands[0]).operands[0];
-  const ValueId moved = graph.addNode(node.op, {source}, ir::Attrs(attrs), node.site, node.origin);
+  const ValueId moved =
+      graph.addNode(node.op, {source}, ir::Attrs({1}, merged), node.site, node.origin);
   return graph.addNode(Op::Reshape, {moved}, ir::Attrs(node.type.shape.get()), node.site);
 }
 
 }  // namespace
+
+ValueId reshaped(Graph& graph, ValueId id, const Shape& shape, CallSite site) {
+  if (graph.type(id).shape == shape) return id;
+  return graph.addNode(Op::Reshape, {id}, ir::Attrs(shape.get()), site);
+}
 
 ValueId moveReshape(Graph& graph, const Node& node) {
   if (ir::isElementwise(node.op)) return moveBehindMap(graph, node);

@@ -3,7 +3,7 @@
 
 #include <map>
 
-#include "fl/ir/Graph.h"
+#include "fl/codegen/Fusion.h"
 
 namespace fl::codegen {
 
@@ -46,6 +46,9 @@ class JoinMover {
   std::map<ir::ValueId, size_t> moved_;  // maps, and which operand is the concatenation
   size_t next_ = 0;
 };
+
+// The same elements in another shape: `id` itself where it has that.
+ir::ValueId reshaped(ir::Graph& graph, ir::ValueId id, const Shape& shape, CallSite site);
 
 // The `size` elements of each line along an axis that begin at `start`.
 ir::ValueId sliceAlong(ir::Graph& graph, ir::ValueId id, Dim axis, Dim start, Dim size,

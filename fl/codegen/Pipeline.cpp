@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <set>
 
@@ -28,13 +27,9 @@ struct PassRow {
 };
 using Rows = std::vector<PassRow>;
 
-template <void (*pass)(Compilation&)>
-void run(Compilation& compilation) {
-  pass(compilation);
-}
-template <void (*pass)(ir::Schedule*)>
-void run(Compilation& compilation) {
-  pass(&compilation.schedule);
+std::function<void(Compilation&)> runOf(void (*pass)(Compilation&)) { return pass; }
+std::function<void(Compilation&)> runOf(void (*pass)(ir::Schedule*)) {
+  return [=](Compilation& compilation) { pass(&compilation.schedule); };
 }
 
 Rows::const_iterator find(const Rows& rows, const std::string& pass) {
@@ -82,7 +77,7 @@ Rows ordered(Rows rows) {
 Rows pipeline(const std::vector<PassExtension>& added = *addedPasses().all()) {
   int place = 0;
   Rows rows = {
-#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, run<function>, place += 3},
+#define FL_PASS(stage, name, function, why) {{#stage, #name, why}, runOf(function), place += 3},
 #include "fl/codegen/Pipeline.def"
 #undef FL_PASS
   };
@@ -174,7 +169,7 @@ std::string extensionsKey() {
 
 std::vector<PassInfo> passes() {
   std::vector<PassInfo> infos;
-  std::ranges::transform(pipeline(), std::back_inserter(infos), &PassRow::info);
+  for (const PassRow& row : pipeline()) infos.push_back(row.info);
   return infos;
 }
 

@@ -125,9 +125,7 @@ class Recomputer {
   }
 
   std::vector<ValueId> loadsOfGroup(int group) const {
-    std::vector<ValueId> nodes = plan_.groups[group].nodes;
-    std::ranges::sort(nodes);
-    return loadsOf(graph_, plan_, nodes, plan_.groups[group].again);
+    return loadsOf(graph_, plan_, united(plan_.groups[group].nodes), plan_.groups[group].again);
   }
 
   // ---- Ways ----
@@ -216,12 +214,9 @@ class Recomputer {
     std::ranges::sort(group.again);
     const auto add = [&](size_t sum, ValueId id) { return sum + workOf(graph_.node(id)); };
     const size_t work = std::accumulate(group.again.begin(), group.again.end(), size_t{0}, add);
-    std::vector<ValueId> nodes = group.nodes;
-    nodes.insert(nodes.end(), group.again.begin(), group.again.end());
-    std::ranges::sort(nodes);
     const size_t most = Way::sum(way.read) == 0 ? kMostOfFew : kMostAgain;
     return work <= most && isKernel(group) && loadsOfGroup(index).size() <= kMostLoads &&
-           rulesAllow(graph_, nodes);
+           rulesAllow(graph_, united(group.nodes, group.again));
   }
 
   // Whether a kernel can hold what the group reads for what it computes again.
@@ -260,11 +255,8 @@ class Recomputer {
   }
 
   bool isKernelWith(const FusionGroup& one, const FusionGroup& other) const {
-    std::vector<ValueId> nodes = one.nodes;
-    for (const auto& more : {other.nodes, one.again, other.again})
-      nodes.insert(nodes.end(), more.begin(), more.end());
-    std::ranges::sort(nodes);
-    nodes.erase(std::ranges::unique(nodes).begin(), nodes.end());
+    const std::vector<ValueId> nodes =
+        united(united(one.nodes, other.nodes), united(one.again, other.again));
     return nodes.size() <= kMostNodes && rulesAllow(graph_, nodes);
   }
 

@@ -1,8 +1,6 @@
 // Code that tells which value makes the first NaN or infinity of a kernel. What a block computes is
 // looked at together, at the cost of some instructions a value; which it was is found off that
 // path.
-#include <llvm/IR/Instructions.h>
-
 #include <limits>
 
 #include "fl/codegen/cpu/ValueScopes.h"
@@ -21,9 +19,8 @@ bool ValueScopes::mayMakeNan(int value) const {
 
 // Without their sign, numbers are in the order of their bits, NaN above the infinity.
 llvm::Value* ValueScopes::isNan(LlvmValue x, bool orInfinite) {
-  llvm::Type* held = x.value->getType();
   const unsigned width = static_cast<unsigned>(getTypeSize(x.type)) * 8;
-  llvm::Type* type = held->getWithNewType(builder_.getIntNTy(width));
+  llvm::Type* type = x.value->getType()->getWithNewType(builder_.getIntNTy(width));
   const uint64_t infinity =
       Number::fromDouble(std::numeric_limits<double>::infinity(), x.type).bits();
   llvm::Value* magnitude =

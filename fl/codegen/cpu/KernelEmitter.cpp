@@ -1,7 +1,6 @@
 #include "fl/codegen/cpu/KernelEmitter.h"
 
 #include <algorithm>
-#include <numeric>
 
 namespace fl::codegen::cpu {
 
@@ -369,14 +368,11 @@ std::vector<Lanes> KernelEmitter::fullLanes(llvm::Value* index, int vectors) {
 }
 
 Lanes KernelEmitter::maskedLanes(llvm::Value* index, llvm::Value* end) {
-  llvm::SmallVector<uint32_t> numbers(plan_.lanes);
-  std::iota(numbers.begin(), numbers.end(), 0);
   llvm::Value* rest = builder_.CreateSub(end, index);
   llvm::Value* limit =
       builder_.CreateTrunc(smaller(rest, number(plan_.lanes)), builder_.getInt32Ty());
-  llvm::Value* mask =
-      builder_.CreateICmpULT(llvm::ConstantDataVector::get(builder_.getContext(), numbers),
-                             builder_.CreateVectorSplat(plan_.lanes, limit));
+  llvm::Value* limits = builder_.CreateVectorSplat(plan_.lanes, limit);
+  llvm::Value* mask = builder_.CreateICmpULT(builder_.CreateStepVector(limits->getType()), limits);
   return {index, mask, rest};
 }
 

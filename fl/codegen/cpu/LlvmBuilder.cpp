@@ -2,8 +2,6 @@
 
 #include <llvm/IR/IntrinsicsX86.h>
 
-#include <numeric>
-
 #include "fl/base/Error.h"
 #include "fl/base/Fault.h"
 #include "fl/ir/Philox.h"
@@ -16,11 +14,6 @@ llvm::Type* LlvmBuilder::elementType(dtype type) {
   if (type == dtype::f32) return builder_.getFloatTy();
   if (type == dtype::f64) return builder_.getDoubleTy();
   return builder_.getIntNTy(static_cast<unsigned>(getTypeSize(type)) * 8);
-}
-
-llvm::Type* LlvmBuilder::likeType(V x, llvm::Type* element) {
-  auto* vector = llvm::dyn_cast<llvm::VectorType>(x.value->getType());
-  return vector ? llvm::VectorType::get(element, vector->getElementCount()) : element;
 }
 
 V LlvmBuilder::constant(const Number& number) {
@@ -156,16 +149,6 @@ V LlvmBuilder::extremum(V x, V y, V takeX) {
   return isFloat(x) ? select(ne(x, x), x, ordered) : ordered;
 }
 
-V LlvmBuilder::bits(V x) {
-  const dtype type = isDouble(x) ? dtype::s64 : dtype::s32;
-  return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
-}
-
-V LlvmBuilder::fromBits(V x) {
-  const dtype type = x.type == dtype::s64 ? dtype::f64 : dtype::f32;
-  return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
-}
-
 V LlvmBuilder::apply(const ir::KernelValue& value, const std::vector<V>& args) {
   const V x = args[0];
   const V y = args.size() > 1 ? args[1] : x;
@@ -191,10 +174,8 @@ V LlvmBuilder::meaning(ir::Op op, V x, V y, V z) {
 V LlvmBuilder::randomRun(dtype type, V seed, V offset, V first, int vectors) {
   const bool isDouble = type == dtype::f64;
   const int numbers = ir::kLanes * vectors, blocks = numbers / numbersInBlock(type);
-  std::vector<uint64_t> steps(blocks);
-  std::iota(steps.begin(), steps.end(), 0);
-  const V block = add({llvm::ConstantDataVector::get(builder_.getContext(), steps), dtype::u64},
-                      spread(lshr(first, integer(first, isDouble ? 1 : 2)), blocks));
+  const V start = spread(lshr(first, integer(first, isDouble ? 1 : 2)), blocks);
+  const V block = add({builder_.CreateStepVector(start.value->getType()), dtype::u64}, start);
   const auto [w0, w1, w2, w3] =
       ir::vm::philoxBlock(*this, spread(seed, blocks), spread(offset, blocks), block).word;
   const auto join = [&](V low, V high) { return bitOr(low, shl(high, integer(high, 32))); };

@@ -6,7 +6,6 @@
 #pragma once
 
 #include <llvm/ADT/DenseMap.h>
-#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/IR/IRBuilder.h>
 
 #include <array>
@@ -105,8 +104,8 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   V max(V x, V y) { return extremum(x, y, lt(y, x)); }
   V min(V x, V y) { return extremum(x, y, lt(x, y)); }
 
-  V bits(V x);
-  V fromBits(V x);
+  V bits(V x) { return bitCast(x, isDouble(x) ? dtype::s64 : dtype::s32); }
+  V fromBits(V x) { return bitCast(x, x.type == dtype::s64 ? dtype::f64 : dtype::f32); }
   template <dtype type>
   V castTo(V x) {
     return cast(x, type);
@@ -138,7 +137,12 @@ class LlvmBuilder : public ir::MeaningBuilder<LlvmBuilder> {
   static V mask(llvm::Value* value) { return {value, dtype::b8}; }
   V meaning(ir::Op op, V x, V y, V z);
   // `element` with as many lanes as x has.
-  llvm::Type* likeType(V x, llvm::Type* element);
+  static llvm::Type* likeType(V x, llvm::Type* element) {
+    return x.value->getType()->getWithNewType(element);
+  }
+  V bitCast(V x, dtype type) {
+    return {builder_.CreateBitCast(x.value, likeType(x, elementType(type))), type};
+  }
   V unary(llvm::Intrinsic::ID id, V x) {
     return {builder_.CreateUnaryIntrinsic(id, x.value), x.type};
   }

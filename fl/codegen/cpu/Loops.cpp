@@ -68,9 +68,7 @@ llvm::Value* emitChoice(llvm::IRBuilder<>& builder, llvm::Value* condition,
   const auto value = [&](llvm::BasicBlock* block, llvm::function_ref<llvm::Value*()> make) {
     builder.SetInsertPoint(block);
     llvm::Value* made = make();
-    llvm::BasicBlock* last = builder.GetInsertBlock();
-    builder.CreateBr(after);
-    return std::pair(made, last);
+    return std::pair(made, builder.CreateBr(after)->getParent());
   };
   const auto [x, endOfFirst] = value(first, then);
   const auto [y, endOfSecond] = value(second, otherwise);

@@ -1,11 +1,9 @@
 #include "fl/codegen/cpu/MemoryAccess.h"
 
 #include <llvm/Analysis/VectorUtils.h>
-#include <llvm/IR/DerivedTypes.h>
 #include <llvm/IR/IntrinsicsX86.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace fl::codegen::cpu {
 
@@ -18,10 +16,8 @@ MemoryAccess::MemoryAccess(LlvmBuilder& math, int lanes, bool masksBytes, ir::St
       takesRows_(stores == ir::Stores::Across),
       streams_(stores == ir::Stores::Streaming || stores == ir::Stores::Aligning),
       ahead_(streams_ || stores == ir::Stores::Fetching ? ahead : 0) {
-  auto* buffer =
-      builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
-  buffer->setAlignment(llvm::Align(64));
-  buffer_ = buffer;
+  buffer_ = builder_.CreateAlloca(llvm::FixedVectorType::get(builder_.getInt64Ty(), ir::kLanes));
+  buffer_->setAlignment(llvm::Align(64));
 }
 
 llvm::VectorType* MemoryAccess::vectorType(dtype type) {
@@ -35,11 +31,8 @@ llvm::Value* MemoryAccess::address(const ElementRow& row, llvm::Value* index) {
 }
 
 llvm::Value* MemoryAccess::addresses(const ElementRow& row, llvm::Value* index) {
-  llvm::SmallVector<uint64_t> numbers(lanes_);
-  std::iota(numbers.begin(), numbers.end(), 0);
-  llvm::Value* along =
-      builder_.CreateMul(llvm::ConstantDataVector::get(builder_.getContext(), numbers),
-                         builder_.CreateVectorSplat(lanes_, row.stride));
+  llvm::Value* strides = builder_.CreateVectorSplat(lanes_, row.stride);
+  llvm::Value* along = builder_.CreateMul(builder_.CreateStepVector(strides->getType()), strides);
   return builder_.CreatePtrAdd(address(row, index), along);
 }
 
@@ -80,9 +73,9 @@ void MemoryAccess::copyActive(const ElementRow& row, const Lanes& lanes, bool to
 }
 
 LlvmValue MemoryAccess::load(const ElementRow& row, const Lanes& lanes) {
+  if (lanes.mask == nullptr)
+    return row.stride ? loadStrided(row, lanes) : loadWhole(row, lanes, lanes_);
   llvm::VectorType* type = vectorType(row.type);
-  if (lanes.mask == nullptr && row.stride == nullptr) return loadWhole(row, lanes, lanes_);
-  if (lanes.mask == nullptr) return loadStrided(row, lanes);
   llvm::Constant* zero = llvm::Constant::getNullValue(type);
   if (row.stride == nullptr && (masksBytes_ || getTypeSize(row.type) >= 4)) {
     llvm::Value* from = address(row, lanes.index);
@@ -197,10 +190,6 @@ void MemoryAccess::storeContiguous(LlvmValue value, llvm::Value* address) {
 
 void MemoryAccess::finish() {
   if (streams_) builder_.CreateIntrinsic(llvm::Intrinsic::x86_sse_sfence, {}, {});
-}
-
-void MemoryAccess::keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
-  storeOne(value, address(row, lanes.index));
 }
 
 void MemoryAccess::store(LlvmValue value, const ElementRow& row, const Lanes& lanes) {

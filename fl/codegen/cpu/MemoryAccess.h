@@ -7,7 +7,6 @@
 #pragma once
 
 #include "fl/codegen/cpu/LlvmBuilder.h"
-#include "fl/codegen/cpu/Loops.h"
 #include "fl/kernel/Artifact.h"
 
 namespace fl::codegen::cpu {
@@ -45,7 +44,9 @@ class MemoryAccess {
   llvm::Value* loadEach(llvm::Value* table, llvm::Value* places, dtype type);
   void store(LlvmValue value, const ElementRow& row, const Lanes& lanes);
   // The same through the caches in any case, without stride and mask.
-  void keep(LlvmValue value, const ElementRow& row, const Lanes& lanes);
+  void keep(LlvmValue value, const ElementRow& row, const Lanes& lanes) {
+    storeOne(value, address(row, lanes.index));
+  }
   // Whether store() takes a longer vector too: the elements from lanes.index on, without a mask.
   bool storesJoined(const ElementRow& row, const Lanes& lanes) const {
     return lanes.mask == nullptr && row.stride == nullptr && !streams_;
@@ -72,10 +73,10 @@ class MemoryAccess {
   llvm::IRBuilder<>& builder_;
   const bool masksBytes_;
   const int lanes_;
-  const bool takesRows_;           // side by side
-  const bool streams_;             // whole vectors
-  const int64_t ahead_;            // 0: nothing is asked for
-  llvm::Value* buffer_ = nullptr;  // a vector of any type
+  const bool takesRows_;      // side by side
+  const bool streams_;        // whole vectors
+  const int64_t ahead_;       // 0: nothing is asked for
+  llvm::AllocaInst* buffer_;  // a vector of any type
 };
 
 }  // namespace fl::codegen::cpu

@@ -7,16 +7,12 @@
 
 namespace fl::codegen::cpu {
 
-namespace {
-
 // Rows of a tile of columns that are added to its sums in registers before the next block of it.
 constexpr int64_t kRowsTogether = 8;
 // Elements of columns that a cache of level 2 keeps from one sweep to the next.
 constexpr int64_t kStayingElements = 1 << 18;
 // Neighbours of a short row that are reduced at once; such rows have up to kLanes elements.
 constexpr int kNeighbours = 4;
-
-}  // namespace
 
 LlvmValue KernelEmitter::initial(ir::Op op, dtype type, bool vector) {
   const LlvmValue one = math_.constant(ir::reduceInit(op, type));

@@ -1,9 +1,5 @@
 #include "fl/codegen/cpu/TableLookup.h"
 
-#include <llvm/IR/DerivedTypes.h>
-
-#include <numeric>
-
 namespace fl::codegen::cpu {
 
 using ir::kLanes;
@@ -13,8 +9,6 @@ TableLookup::TableLookup(LlvmBuilder& math, MemoryAccess& memory, llvm::Value* b
   result_ = builder_.CreateAlloca(builder_.getInt64Ty());
   builder_.CreateStore(builder_.getInt64(-1), result_);
 }
-
-llvm::Value* TableLookup::result() { return builder_.CreateLoad(builder_.getInt64Ty(), result_); }
 
 // Neighbours in the result are often neighbours in the table: lines that are looked up whole. Where
 // these are neighbours of the index as well, the first and the last tell whether all are good.
@@ -40,12 +34,9 @@ LlvmValue TableLookup::lookUp(int number, llvm::Value* table, dtype type,
   llvm::Value* mask = lanes->mask;
   const bool isIndex = mask == nullptr && args[0].value == index;
   llvm::Value* elements = isIndex ? index : goodElements(number, args, mask);
-  uint64_t numbers[kLanes];
-  std::iota(numbers, numbers + kLanes, 0);
   llvm::Value* first = builder_.CreateExtractElement(elements, uint64_t{0});
-  llvm::Value* line =
-      builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),
-                         llvm::ConstantDataVector::get(builder_.getContext(), numbers));
+  llvm::Value* line = builder_.CreateAdd(builder_.CreateVectorSplat(kLanes, first),
+                                         builder_.CreateStepVector(elements->getType()));
   llvm::Value* isLine = builder_.CreateAndReduce(builder_.CreateICmpEQ(elements, line));
   if (isIndex) {
     llvm::Value* most = builder_.CreateExtractElement(bound, uint64_t{0});

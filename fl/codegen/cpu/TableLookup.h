@@ -22,7 +22,7 @@ class TableLookup {
   llvm::Value* check(int number, llvm::Value* index, llvm::Value* bound,
                      llvm::function_ref<llvm::Value*()> good, llvm::Value* bad);
   // What the kernel returns.
-  llvm::Value* result();
+  llvm::Value* result() { return builder_.CreateLoad(builder_.getInt64Ty(), result_); }
 
  private:
   // Where to read: at the first element of the table in place of what is bad or does not exist.

@@ -150,14 +150,13 @@ LlvmValue ValueScopes::vectorLoad(int operand, const Lanes& lanes) {
 // The indices that an Index operand is, modulo the range of `type`, an integer of 32 or 64 bits.
 LlvmValue ValueScopes::indices(int operand, const Lanes& lanes, dtype type) {
   llvm::Type* element = math_.elementType(type);
-  llvm::SmallVector<llvm::Constant*, ir::kLanes> numbers;
-  for (int i = 0; i < ir::kLanes; ++i) numbers.push_back(llvm::ConstantInt::get(element, i));
   const auto spread = [&](llvm::Value* number) {
     return builder_.CreateVectorSplat(ir::kLanes, builder_.CreateTrunc(number, element));
   };
   llvm::Value* stride = arguments_.operands[operand].strides[0];
   llvm::Value* first = builder_.CreateAdd(at_[operand], builder_.CreateMul(lanes.index, stride));
-  llvm::Value* steps = builder_.CreateMul(llvm::ConstantVector::get(numbers), spread(stride));
+  llvm::Value* strides = spread(stride);
+  llvm::Value* steps = builder_.CreateMul(builder_.CreateStepVector(strides->getType()), strides);
   return {builder_.CreateAdd(steps, spread(first)), type};
 }
 
@@ -298,15 +297,13 @@ void ValueScopes::computeVector(int stage, int vector) {
       for (int u = 0; u < 2; ++u)
         set(kVectors + vector + u, value,
             plan_.everySecond[stage] ? math_.everySecond(pair, u) : math_.part(pair, u));
-      continue;
-    }
-    if (isRandomRun(value)) {
+    } else if (isRandomRun(value)) {
       computeRandomRun(value, vector);
-      continue;
+    } else {
+      set(kVectors + vector, value,
+          definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
+                                        : applied(value, vector));
     }
-    set(kVectors + vector, value,
-        definition.form == Form::Load ? vectorLoad(definition.index, lanes_[vector])
-                                      : applied(value, vector));
   }
   findNan(computed, vector);
 }
