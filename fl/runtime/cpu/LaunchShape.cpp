@@ -8,10 +8,9 @@ namespace fl::runtime::cpu {
 namespace {
 
 constexpr int64_t kMaxChunks = 32;
-// A kernel that crosses memory wants parts of many whole runs of axis 0, a thousand if the threads
-// get two each: what it crosses lies along axis 1, and of a part run it would use one element a
-// row.
-constexpr int64_t kCrossingRuns = 32, kManyRuns = 1024, kCrossingChunks = 16;
+// A kernel that crosses memory wants few parts, of many whole runs of axis 0: what it crosses lies
+// along axis 1, and of a part run it would use one element a row.
+constexpr int64_t kCrossingRuns = 32;
 // Along a kept axis 0 a reduction reads runs of memory, which short parts would make short.
 constexpr int64_t kColumnItems = 1024;
 
@@ -80,10 +79,7 @@ int64_t chooseGrain(const ir::Kernel& kernel, const std::vector<int64_t>& extent
   const int64_t work = alone ? elements * (1 + values / 8) : elements;
   if (work <= kSequentialElements || domain <= 1) return std::max<int64_t>(domain, 1);
   if (crossesMemory(kernel)) {
-    const int64_t runs = kCrossingRuns * extents[0];
-    const int64_t fair =
-        std::max<int64_t>(2 * host::threadPool().threads(), extents[1] / kManyRuns);
-    const int64_t chunks = std::min(fair, kCrossingChunks);
+    const int64_t runs = kCrossingRuns * extents[0], chunks = 2 * host::threadPool().threads();
     return std::min(domain, ((domain - 1) / chunks / runs + 1) * runs);
   }
   const int64_t perItem = std::max<int64_t>(work / domain, 1);
