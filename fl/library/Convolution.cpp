@@ -540,7 +540,7 @@ std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
   const bool single = shape.type == dtype::f32;
   for (const bool widened : {false, true}) {
     shape.widened = widened;
-    if (widened ? single : shape.type == dtype::f16 || (!single && !multipliesBrain())) continue;
+    if (widened ? single : shape.type == dtype::f16 || (!single && isBrainSlow())) continue;
     for (const Layout layout : layoutsByCost(shape)) {
       if (auto made = makeConvolution(shape, layout)) return made;
     }

@@ -2,8 +2,8 @@
 // is how oneDNN, a row-major library, gets it.
 //
 // 16-bit floats are added up in f32, piece by piece, and rounded once. Products of bf16 are made by
-// instructions that take subnormal operands as 0, where those are faster than f32's; others, and
-// f16, are widened first.
+// instructions that take subnormal operands as 0, where that is not slower; others, and f16, are
+// widened first.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -98,21 +98,24 @@ enum class Arithmetic {
   Widened,  // f32 copies of f16 or bf16
 };
 
-bool multipliesBrainFaster() {
-  static const bool isFaster = [] {
-    constexpr int kTiles = dnnl_cpu_isa_avx512_core_amx;
-    if (!multipliesBrain() && (dnnl_get_effective_cpu_isa() & kTiles) != kTiles) return false;
+bool multipliesBrain() {
+  static const bool works = [] {
     const uint16_t one = 0x3f80;
     float product = 0;
     return dnnl_gemm_bf16bf16f32('N', 'N', 1, 1, 1, 1.0f, &one, 1, &one, 1, 0.0f, &product, 1) ==
            dnnl_success;
   }();
-  return isFaster;
+  return works;
 }
 
-Arithmetic arithmeticOf(dtype type) {
+// Where bf16 is slow, too, a product with few vectors does better without copies of its matrix.
+Arithmetic arithmeticOf(const MatmulShape& shape, dtype type) {
   if (type == dtype::f32) return Arithmetic::Single;
-  return type == dtype::bf16 && multipliesBrainFaster() ? Arithmetic::Brain : Arithmetic::Widened;
+  constexpr int kTiles = dnnl_cpu_isa_avx512_core_amx;
+  const bool isFast = !isBrainSlow() || (dnnl_get_effective_cpu_isa() & kTiles) == kTiles ||
+                      std::min(shape.m, shape.n) < kMinReuse;
+  return type == dtype::bf16 && isFast && multipliesBrain() ? Arithmetic::Brain
+                                                            : Arithmetic::Widened;
 }
 
 class Matmul final : public PartedFunction {
@@ -120,7 +123,7 @@ class Matmul final : public PartedFunction {
   Matmul(const MatmulShape& shape, dtype type)
       : shape_(shape),
         elementBytes_(getTypeSize(type)),
-        arithmetic_(arithmeticOf(type)),
+        arithmetic_(arithmeticOf(shape, type)),
         primitives_(arithmetic_ != Arithmetic::Brain && shape.transposeLhs && shape.n > 1 &&
                     shape.work() >= kPrimitiveWork),
         byColumns_(shape.n >= shape.m && !(primitives_ && shape.transposeRhs)) {
@@ -147,8 +150,6 @@ class Matmul final : public PartedFunction {
            : arithmetic_ == Arithmetic::Brain ? "dnnl_gemm_bf16bf16f32"
                                               : "dnnl_sgemm";
   }
-
-  bool reference() const { return isReference(implementation()); }
 
   const Packing* packing() const override { return packing_ ? &*packing_ : nullptr; }
 
@@ -400,9 +401,8 @@ class Matmul final : public PartedFunction {
   void copyResult(Piece piece, const float* computed, void* out) const {
     const int64_t rows = rowsOf(piece.size()), columns = columnsOf(piece.size());
     if (widening_) return widening_->narrowRuns(out, computed, columns, rows, shape_.m);
-    for (int64_t column = 0; column < columns; ++column) {
+    for (int64_t column = 0; column < columns; ++column)
       std::copy_n(computed + column * rows, rows, static_cast<float*>(out) + column * shape_.m);
-    }
   }
 
   MatmulShape shape_;
@@ -434,7 +434,7 @@ std::shared_ptr<LibraryFunction> prepareMatmul(const LibraryCall& call) {
   if (isSmall(shape)) return prepareSmallMatmul(shape, call.result.type);
   SingleThread single;
   auto made = std::make_shared<Matmul>(shape, call.result.type);
-  return made->reference() ? nullptr : made;
+  return isReference(made->implementation()) ? nullptr : made;
 }
 
 }  // namespace fl::library

@@ -35,7 +35,7 @@ int64_t gapBehind(int64_t length) {
   return !isWider && length % (kPageElements / 2) == 0 ? kGap : 0;
 }
 
-bool multipliesBrain() { return !__builtin_cpu_is("intel"); }
+bool isBrainSlow() { return __builtin_cpu_is("intel"); }
 
 const dnnl::primitive_attr& callerScratchpad() {
   static const auto* attributes = [] {

@@ -35,9 +35,9 @@ constexpr int64_t kGap = 16;
 // Elements that copies of columns of a length leave between them; 0 where these do not conflict.
 int64_t gapBehind(int64_t length);
 
-// Whether instructions multiply vectors of bf16 faster than those of f32; where Intel's do, without
-// tiles, a product takes 1.6 to 2.2 times as long.
-bool multipliesBrain();
+// Whether instructions for vectors of bf16 take longer than those of f32 for the same product, as
+// Intel's do: up to twice as long.
+bool isBrainSlow();
 
 // Attributes of all our primitives: scratchpads are the caller's.
 const dnnl::primitive_attr& callerScratchpad();

@@ -165,6 +165,9 @@ TEST_F(StreamingTest, OtherLayoutsDoNot) {
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, kLarge / 32}}}, {0, 1}), Stores::Fetching);
   EXPECT_EQ(storesOf(Op::Sum, {{dtype::f32, {64, 1024}}}, {0, 1}), Stores::Cached);
   EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {4095, 4097}}}, {1, 0}), Stores::Fetching);
+  // Runs of vectors that are aligned, but not of whole cache lines.
+  expectSameBits(Op::Transpose, {{dtype::f16, {2053, 2064}}}, {1, 0}, Stores::Fetching);
+  expectSameBits(Op::Transpose, {{dtype::u8, {4099, 3600}}}, {1, 0}, Stores::Fetching);
   // Runs that begin anywhere.
   EXPECT_EQ(storesOf(Op::Add, {{dtype::f32, {63, kLarge / 32}}, {dtype::f32, {63}}}),
             Stores::Fetching);

@@ -91,8 +91,8 @@ class KernelEmitter {
   int64_t sideOf(dtype type) const;
   // The columns of the square at `at`, whose rows lie `stride` bytes apart.
   Values columnsOf(dtype type, llvm::Value* at, llvm::Value* stride);
-  // Whether a part of a tile with so many indices of axes 0 and 1 is of whole squares, and whole
-  // vectors of its results are aligned.
+  // Whether a part of a tile with so many indices of axes 0 and 1 is of whole squares whose columns
+  // are aligned in the results.
   llvm::Value* isMoved(llvm::Value* length, llvm::Value* count);
   // The body for plan_.movedRows indices of axis 0 from `row` on, which the columns of squares next
   // to one another have, and `side` of axis 1 from `line` on.

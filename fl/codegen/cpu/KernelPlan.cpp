@@ -204,23 +204,27 @@ constexpr int64_t kWrittenBytes = 256, kReadBytes = 512;
 // Of few rows at a time a processor foresees by itself what is read next of each one's page.
 constexpr int64_t kFewRows = 64;
 
-void planTiles(const Kernel& kernel, ir::Stores stores, KernelPlan* plan) {
-  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t), inputs = 0;
+void planTiles(const Kernel& kernel, ir::Stores stores, int vectorBits, KernelPlan* plan) {
+  int64_t written = sizeof(uint64_t), read = sizeof(uint64_t);
+  bool isAlong = true;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
     const int64_t size = static_cast<int64_t>(getTypeSize(operand.type));
-    if (operand.role == ir::KernelOperand::Role::Input) ++inputs;
     if (operand.role == ir::KernelOperand::Role::Output) {
       written = std::min(written, size);
+      isAlong = isAlong && operand.strides[0] == ir::Stride::One;
     } else if (crossesMemory(kernel, operand)) {
       plan->crossing.push_back(static_cast<int>(i));
       read = std::min(read, size);
     }
   }
-  const bool isMove =
-      inputs == 1 && !plan->crossing.empty() && isBare(kernel) && stores != ir::Stores::Fetching;
-  // Whole cache lines.
-  if (isMove) plan->movedRows = std::max<int64_t>(ir::kLanes, 64 / read);
+  const bool isMove = kernel.values.size() == 1 && !plan->crossing.empty() && isAlong &&
+                      stores != ir::Stores::Fetching;
+  // Whole cache lines, if they are written around the caches, else what a square has.
+  const int64_t rows = stores == ir::Stores::Streaming ? 64 / read
+                       : read == 2                     ? vectorBits / 16
+                                                       : ir::kLanes;
+  if (isMove) plan->movedRows = std::max<int64_t>(ir::kLanes, rows);
   plan->tileLength = isMove ? kFewRows : kWrittenBytes / written;
   plan->tileRuns = (isMove ? kPageBytes : kReadBytes) / read;
 }
@@ -241,7 +245,7 @@ KernelPlan planKernel(const Kernel& kernel, const ir::Target& target, ir::Stores
   planStages(kernel, target, kernel.reduced == 1 && !isPlain, &plan);
   plan.spread = spreadValues(kernel, plan);
   plan.tiled = crossesMemory(kernel);
-  if (plan.tiled) planTiles(kernel, stores, &plan);
+  if (plan.tiled) planTiles(kernel, stores, target.vectorBits, &plan);
   if (isPlain || isMap) plan.lanes = chooseLanes(kernel, plan, target.vectorBits);
   plan.loadsPairs = target.vectorBits == 512 && plan.lanes == ir::kLanes;
   plan.ahead = kernel.rows() ? 1 << 12 : kernel.columns() ? 0 : 1 << 10;

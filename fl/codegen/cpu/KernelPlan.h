@@ -62,8 +62,8 @@ struct KernelPlan {
   bool tiled = false;
   // A tile's elements along axis 0 and along axis 1: multiples of kLanes.
   int64_t tileLength = 0, tileRuns = 0;
-  // Of a tiled map that does little but move its one input: how many indices of axis 0 its body
-  // takes that for from registers. 0: of other maps, which take it from a copy.
+  // Of a tiled map that moves its one input and does nothing else: of how many indices of axis 0 it
+  // stores that from registers. 0: of other maps, which take it from a copy.
   int64_t movedRows = 0;
   // The inputs that cross memory.
   std::vector<int> crossing;

@@ -1,8 +1,8 @@
 // Tiles of maps that cross memory: what a tile reads of an input that lies along axis 1 is
 // transposed in registers, whole cache lines of some rows at a time, while the rows of the next
-// tile are asked for. The body then finds it along axis 0 as it finds the other operands; a short
-// one whose results are aligned takes it from the registers. Parts of tiles at the ends of axes are
-// copied first, to where whole ones can be read.
+// tile are asked for. The body then finds it along axis 0 as it finds the other operands; one
+// that only moves it stores it from the registers if its results are aligned. Parts of tiles at the
+// ends of axes are copied first, to where whole ones can be read.
 #include <llvm/Analysis/VectorUtils.h>
 
 #include <algorithm>
@@ -171,7 +171,7 @@ llvm::Value* KernelEmitter::isMoved(llvm::Value* length, llvm::Value* count) {
     llvm::Value* place = builder_.CreatePtrToInt(values_.at(i), builder_.getInt64Ty());
     if (llvm::Value* stride = arguments_.operands[i].strides[1])
       place = builder_.CreateOr(place, stride);
-    const int64_t bytes = std::min<int64_t>(64, plan_.lanes * sizeOf(type));
+    const int64_t bytes = std::min<int64_t>(64, plan_.movedRows * sizeOf(type));
     rest = builder_.CreateOr(rest, builder_.CreateAnd(place, number(bytes - 1)));
   }
   return builder_.CreateIsNull(rest);
@@ -203,7 +203,7 @@ void KernelEmitter::moveSquares(const std::vector<Values>& squares, int64_t side
 void KernelEmitter::transposeRows(const TileCopy& copy, llvm::Value* begin, llvm::Value* end,
                                   llvm::Value* line, llvm::Value* count, llvm::Value* moved) {
   const int64_t size = sizeOf(copy.type), side = sideOf(copy.type);
-  const int64_t step = moved ? std::max(side, plan_.movedRows) : side;
+  const int64_t step = moved ? plan_.movedRows : side;
   llvm::Type* element = math_.elementType(copy.type);
   llvm::Value* length = builder_.CreateSub(end, begin);
   llvm::Value* stride = arguments_.operands[copy.operand].strides[0];

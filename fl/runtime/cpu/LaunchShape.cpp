@@ -127,13 +127,14 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   bool aligned = true, isLong = true;
   for (size_t i = 0; i < kernel.operands.size(); ++i) {
     const ir::KernelOperand& operand = kernel.operands[i];
-    const bool isOutput = operand.role == ir::KernelOperand::Role::Output;
-    if (isOutput && operand.strides[0] != ir::Stride::One) return cached;
-    if (isOutput) {
-      ++outputs;
-      aligned = aligned && isAligned(schedule, step, step.operands[i]);
-      isLong = step.extents[0] * getTypeSize(operand.type) >= kLongRun;
-    }
+    if (operand.role != ir::KernelOperand::Role::Output) continue;
+    if (operand.strides[0] != ir::Stride::One) return cached;
+    const size_t run = step.extents[0] * getTypeSize(operand.type);
+    ++outputs;
+    // A mere transpose writes short runs, none of which may end within a cache line.
+    const bool isSplit = crosses && kernel.values.size() == 1 && run % 64 != 0;
+    aligned = aligned && !isSplit && isAligned(schedule, step, step.operands[i]);
+    isLong = run >= kLongRun;
   }
   return aligned                                        ? ir::Stores::Streaming
          : outputs == 1 && isLong && !crosses && !keeps ? ir::Stores::Aligning
