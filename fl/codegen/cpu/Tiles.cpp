@@ -182,7 +182,6 @@ void KernelEmitter::moveSquares(const std::vector<Values>& squares, int64_t side
   for (int64_t i = 0; i < side; ++i) {
     ValueScopes::Scope run(values_);
     values_.moveTo(1, builder_.CreateAdd(line, number(i)));
-    computeScalarsOfAllStages();
     for (int64_t from = 0; from < plan_.movedRows; from += plan_.lanes) {
       ValueScopes::Scope lanes(values_);
       Values pieces;
