@@ -155,9 +155,8 @@ class RowMath {
   }
 
   void repeat(const float* row, float* tile) const {
-    for (int64_t i = row == tile ? width_ : 0; i < kTile; i += width_) {
+    for (int64_t i = row == tile ? width_ : 0; i < kTile; i += width_)
       std::copy_n(row, width_, tile + i);
-    }
   }
 
   int64_t width_;
@@ -246,9 +245,8 @@ class Blocks {
     const int64_t queries = queriesOf(number), width = widthOf(number);
     gemm(shape.featuresFirst ? "NT" : "TN", shape.keys, queries, shape.features, keys, block, 0,
          {out, width});
-    for (int64_t key = 0; key < shape.keys; ++key) {
+    for (int64_t key = 0; key < shape.keys; ++key)
       std::fill(out + key * width + queries, out + (key + 1) * width, 0.0f);
-    }
   }
   // Of a block: sums over the keys.
   void sumOverKeys(const Matrix& out, const Matrix& keys, float* scores, int64_t number) const {
@@ -409,9 +407,8 @@ class AttentionBackward final : public BlockedAttention {
                          blocks_.read(operands[3], all, floats(area, values_)),
                          blocks_.place(ofKeys, all, floats(area, gradKeys_)),
                          blocks_.place(ofValues, all, floats(area, gradValues_))};
-      for (int64_t number = 0; number < blocks_.count; ++number) {
+      for (int64_t number = 0; number < blocks_.count; ++number)
         runBlock(operands, given, result, area, head, number);
-      }
       blocks_.write(ofKeys, all, given.gradKeys);
       blocks_.write(ofValues, all, given.gradValues);
     });

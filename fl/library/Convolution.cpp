@@ -431,9 +431,8 @@ class Convolution final : public PartedFunction {
       pack(filter, packed, scratch);
       filter = packed;
     }
-    if (widening_ && shape_.bias) {
+    if (widening_ && shape_.bias)
       bias = widened(bias, shape_.outChannels, at(scratch, wideBiasOffset_));
-    }
     pool.parallelFor(split_.slots, 1, [&](int64_t begin, int64_t end) {
       SingleThread single;
       for (int64_t i = split_.firstBlock(begin); i < split_.firstBlock(end); ++i) {
@@ -498,9 +497,8 @@ class Convolution final : public PartedFunction {
                     int64_t end) {
     int64_t i = begin;
     // Compilers vectorise this form at -O2 already.
-    for (; i + 16 <= end; i += 16) {
+    for (; i + 16 <= end; i += 16)
       for (int64_t j = 0; j < 16; ++j) sum[i + j] += part[i + j];
-    }
     for (; i < end; ++i) sum[i] += part[i];
   }
 
@@ -527,9 +525,8 @@ class Convolution final : public PartedFunction {
 
 std::shared_ptr<LibraryFunction> makeConvolution(const ConvolutionShape& shape, Layout layout) {
   // oneDNN 2.6 reads scratch memory here that it has not written, which may hold NaN.
-  if (shape.direction == Direction::Filter && computedType(shape) == memory::data_type::bf16) {
+  if (shape.direction == Direction::Filter && computedType(shape) == memory::data_type::bf16)
     return nullptr;
-  }
   SingleThread single;
   return Convolution::make(shape, layout);
 }
@@ -541,9 +538,8 @@ std::shared_ptr<LibraryFunction> prepareConvolution(const LibraryCall& call) {
   for (const bool widened : {false, true}) {
     shape.widened = widened;
     if (widened ? single : shape.type == dtype::f16 || (!single && isBrainSlow())) continue;
-    for (const Layout layout : layoutsByCost(shape)) {
+    for (const Layout layout : layoutsByCost(shape))
       if (auto made = makeConvolution(shape, layout)) return made;
-    }
   }
   return nullptr;
 }

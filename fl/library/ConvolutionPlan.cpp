@@ -101,18 +101,16 @@ std::vector<ConvolutionBlock> splitRows(const ConvolutionShape& shape, int64_t p
   const int64_t rows = shape.direction == Direction::Data ? shape.y.in : shape.y.out;
   std::vector<ConvolutionBlock> blocks;
   for (int64_t image = 0; image < shape.images; ++image) {
-    for (int64_t piece = 0; piece < pieces; ++piece) {
+    for (int64_t piece = 0; piece < pieces; ++piece)
       blocks.push_back(rowBlock(shape, image, rows * piece / pieces, rows * (piece + 1) / pieces));
-    }
   }
   return blocks;
 }
 
 std::vector<ConvolutionBlock> splitImages(const ConvolutionShape& shape, int64_t perBlock) {
   std::vector<ConvolutionBlock> blocks;
-  for (int64_t first = 0; first < shape.images; first += perBlock) {
+  for (int64_t first = 0; first < shape.images; first += perBlock)
     blocks.push_back(imageBlock(shape, first, std::min(perBlock, shape.images - first)));
-  }
   return blocks;
 }
 
@@ -234,9 +232,8 @@ double channelPadding(const ConvolutionShape& s, Layout layout) {
   const int64_t out = s.outChannels / s.groups;
   const double inPadding = roundUpTo16(in) / static_cast<double>(in);
   const double outPadding = roundUpTo16(out) / static_cast<double>(out);
-  if (layout == Layout::ChannelsLast) {
+  if (layout == Layout::ChannelsLast)
     return s.direction == Direction::Data ? inPadding : outPadding;
-  }
   // Kernels for a first layer read few channels as they are.
   const bool few = (s.direction == Direction::Forward && in < 16) ||
                    (s.direction == Direction::Filter && in < 4);

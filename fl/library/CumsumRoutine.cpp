@@ -80,9 +80,8 @@ class CumsumRoutine : public LibraryFunction {
   void sumLines(const T* in, T* out, int64_t begin, int64_t end) const {
     for (int64_t line = begin; line < end; ++line) {
       TotalOf<SumType<T>> before = {};
-      for (int64_t i = 0; i < pieces(); ++i) {
+      for (int64_t i = 0; i < pieces(); ++i)
         before = sumOf(before, sumPiece(in, out, line * pieces() + i, before));
-      }
     }
   }
 

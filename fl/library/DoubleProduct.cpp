@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace fl::library::FL_PRODUCT_VARIANT {
+namespace fl::library::FL_LOOPS_VARIANT {
 namespace {
 
 #ifdef __AVX512F__
@@ -163,4 +163,4 @@ void multiply(const DoubleProduct& product) {
   }
 }
 
-}  // namespace fl::library::FL_PRODUCT_VARIANT
+}  // namespace fl::library::FL_LOOPS_VARIANT

@@ -107,9 +107,8 @@ class ScatterRoutine : public LibraryFunction {
     const auto headOf = [&](int64_t place) {
       return isHere(place) ? lists.heads + place : &elsewhere;
     };
-    for (int64_t i = 0; i < from_.length && !adds_; ++i) {
+    for (int64_t i = 0; i < from_.length && !adds_; ++i)
       *headOf(index[i]) = static_cast<int32_t>(i);
-    }
     for (int64_t i = from_.length; adds_ && i-- > 0;) {
       int32_t* const head = headOf(index[i]);
       int32_t* const next[] = {&unlisted, lists.next + i};
@@ -156,9 +155,8 @@ class ScatterRoutine : public LibraryFunction {
       return from < 0 ? x + to_.inner * ahead : y + to_.inner * from;
     };
     const T *const now = source(0), *const ahead = out + to_.inner * kLinesAhead;
-    if (place + kLinesAhead < to_.length && source(kLinesAhead) != ahead) {
+    if (place + kLinesAhead < to_.length && source(kLinesAhead) != ahead)
       fetchLine(source(kLinesAhead));
-    }
     if (now != out) tile::copyRun(out, now, to_.inner * sizeof(T), streams);
   }
 

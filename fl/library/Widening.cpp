@@ -40,9 +40,8 @@ void Widening::narrow(void* to, const float* from, int64_t count) const {
 void Widening::narrowRuns(void* to, const float* from, int64_t runs, int64_t length,
                           int64_t stride) const {
   if (length == stride) return narrow(to, from, runs * length);
-  for (int64_t i = 0; i < runs; ++i) {
+  for (int64_t i = 0; i < runs; ++i)
     narrow(static_cast<uint16_t*>(to) + i * stride, from + i * length, length);
-  }
 }
 
 void copyRuns(float* to, int64_t leading, const void* from, const std::optional<Widening>& widening,

@@ -1,6 +1,9 @@
 // Pooling by the library against loops in double, over odd shapes and for every dtype.
 #include <limits>
 
+#include "fl/base/Flags.h"
+#include "fl/library/Functions.h"
+#include "tests/FlagScope.h"
 #include "tests/library/LibraryHarness.h"
 
 namespace fl::library {
@@ -47,7 +50,7 @@ struct PoolReference {
   Reference forward, backward;
 };
 
-class PoolTest : public testing::TestWithParam<std::tuple<PoolCase, int, dtype>> {};
+class PoolTest : public ::testing::TestWithParam<std::tuple<PoolCase, int, dtype>> {};
 
 TEST_P(PoolTest, AgreesWithLoops) {
   const auto& [c, mode, type] = GetParam();
@@ -75,23 +78,43 @@ TEST_P(PoolTest, TheFirstOfEqualMaximaGetsTheGradient) {
   expectNear(runLast(ofType(c.backward(mode), type), {gradient, input}), want.backward, type);
 }
 
+TEST_P(PoolTest, HasTheSameBitsOnEveryProcessor) {
+  const auto& [c, mode, type] = GetParam();
+  const Floats input = randomFloats(c.input().shape.elements(), 13, type);
+  const Floats gradient = randomFloats(c.output().shape.elements(), 14, type);
+  const auto results = [&](const char* cpu) {
+    const fl::testing::FlagScope scope(&Flags::cpu, cpu);
+    std::vector<std::vector<unsigned char>> all;
+    const auto add = [&](const LibraryCall& call, const std::vector<Floats>& operands) {
+      const Floats plain = runFunction(*preparePool(call), call, operands);
+      all.push_back(stored(plain, dtype::f32));
+      const auto last = preparePool(channelsLast(call));
+      all.push_back(stored(runLast(*last, call, operands), dtype::f32));
+      EXPECT_EQ(all.back(), *(all.end() - 2));
+    };
+    add(ofType(c.forward(mode), type), {input});
+    add(ofType(c.backward(mode), type), {gradient, input});
+    return all;
+  };
+  EXPECT_EQ(results("x86-64-v3"), results(""));
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Shapes, PoolTest,
-    testing::Combine(testing::Values(PoolCase{1, 1, 1, 1, 1, 1}, PoolCase{6, 4, 3, 2, 2, 2, 2, 2},
-                                     PoolCase{9, 7, 5, 3, 3, 2, 1, 2, 1, 1},
-                                     PoolCase{7, 7, 17, 1, 3, 3, 2, 2, 1, 1},
-                                     PoolCase{8, 5, 2, 3, 2, 3, 3, 4}, PoolCase{6, 6, 20, 4, 6, 6},
-                                     PoolCase{5, 9, 33, 3, 4, 4, 1, 1, 2, 2},
-                                     PoolCase{28, 28, 32, 13, 2, 2, 2, 2},
-                                     PoolCase{31, 30, 16, 6, 3, 3, 2, 2, 1, 1}),
-                     testing::Values(kMax, kIncludePadding, kExcludePadding),
-                     testing::ValuesIn(kTypes)));
+    ::testing::Combine(
+        ::testing::Values(PoolCase{1, 1, 1, 1, 1, 1}, PoolCase{6, 4, 3, 2, 2, 2, 2, 2},
+                          PoolCase{9, 7, 5, 3, 3, 2, 1, 2, 1, 1},
+                          PoolCase{7, 7, 17, 1, 3, 3, 2, 2, 1, 1}, PoolCase{8, 5, 2, 3, 2, 3, 3, 4},
+                          PoolCase{6, 6, 20, 4, 6, 6}, PoolCase{5, 9, 33, 3, 4, 4, 1, 1, 2, 2},
+                          PoolCase{28, 28, 32, 13, 2, 2, 2, 2},
+                          PoolCase{31, 30, 16, 6, 3, 3, 2, 2, 1, 1}),
+        ::testing::Values(kMax, kIncludePadding, kExcludePadding), ::testing::ValuesIn(kTypes)));
 
-class PoolOfTypeTest : public testing::TestWithParam<dtype> {};
-INSTANTIATE_TEST_SUITE_P(Types, PoolOfTypeTest, testing::ValuesIn(kTypes));
+class PoolOfTypeTest : public ::testing::TestWithParam<dtype> {};
+INSTANTIATE_TEST_SUITE_P(Types, PoolOfTypeTest, ::testing::ValuesIn(kTypes));
 
-// Of some planes only, so that others of their block stay with oneDNN. The gradient goes to the
-// first element that is the maximum or NaN, and to none if that is padding, which is -inf.
+// Of some planes only. The gradient goes to the first element that is the maximum or NaN, and to
+// none if that is padding, which is -inf.
 TEST_P(PoolOfTypeTest, MaximumKeepsNanAndMinusInfinity) {
   const float infinity = std::numeric_limits<float>::infinity();
   const float nan = std::numeric_limits<float>::quiet_NaN();
