@@ -75,7 +75,7 @@ class Recorder final : public detail::Capture {
     if ((!node || !node->pending()) && !assigned_.contains(tensor)) {
       // What it copies follows what it copied. Tensors outside that share a value are several: a
       // later call may find others in them.
-      const auto [read, isNew] = reads_.try_emplace(value.get(), value, value, tensor);
+      const auto [read, isNew] = reads_.try_emplace(value.get(), value, value, tensor, isOutside);
       if (isOutside && !isNew && read->second.tensor != tensor) value = valueOf(tensor, value);
     }
     // Another backend's, or another computes with it, here.
@@ -114,10 +114,12 @@ class Recorder final : public detail::Capture {
     source ? addNumber(number, {nullptr, *source, number->type()}) : know(*from, false);
   }
 
-  // The tensor that was read as `value`, unless it is gone.
+  // The tensor that was read as `value`, unless it is one of the function's that is gone. In the
+  // place of one outside that is gone later calls find another.
   std::optional<TensorRef> tensorOf(const TensorAdapterBase* value) const {
     const auto read = reads_.find(value);
-    const bool isThere = read != reads_.end() && read->second.tensor.exists();
+    const bool isThere =
+        read != reads_.end() && (read->second.isOutside || read->second.tensor.exists());
     return isThere ? std::optional(read->second.tensor) : std::nullopt;
   }
   std::optional<size_t> numberOf(const TensorAdapterBase* value) const {
@@ -157,6 +159,7 @@ class Recorder final : public detail::Capture {
   struct Read {
     TensorValue value, stored;  // what the function computes with, and what is in the tensor
     TensorRef tensor;
+    bool isOutside;
   };
 
   // No read of the function's.
@@ -171,7 +174,7 @@ class Recorder final : public detail::Capture {
     for (const auto& [address, read] : reads_)
       if (read.tensor == tensor && read.stored == stored) return read.value;
     const TensorValue value = unheard([&] { return makeValueNode(backend_, engine_, *stored); });
-    reads_.try_emplace(value.get(), value, stored, tensor);
+    reads_.try_emplace(value.get(), value, stored, tensor, true);
     return value;
   }
 
@@ -259,6 +262,10 @@ std::string inputDifference(const Recording& now, const Recording& before, size_
   const auto readBy = [&] {
     return "; first read by\n  " + plans::userOf(now.graph, static_cast<ir::ValueId>(i));
   };
+  if (input.tensor && !input.tensor->exists())
+    return "a tensor outside is read and let go of, as by a Variable that is given another: hold "
+           "a Tensor and assign to it" +
+           readBy();
   if (input.kind != old.kind || input.index != old.index || input.tensor != old.tensor)
     return "another tensor than at the call before is" + readBy();
   if (input.kind != Input::Kind::Constant || sameElements(*input.value, *old.value)) return "";

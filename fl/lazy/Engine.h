@@ -116,7 +116,9 @@ class Engine {
   void realizeTogether(Nodes&& nodes);
   // The same by a plan for each operator and call, which others like it share.
   void realizeOneByOne(const Segment& segment);
-  void realizeSegment(uint64_t segment);
+  // But what waits for an index that is out of range: that `leaves`, or is found now where that is
+  // Found. It stays for those who read it.
+  void realizeSegment(uint64_t segment, LazyNode::Fault leaves);
   void realizeLeft();
   void dropEmptySegments();
   // Runs what this thread has pending when that has become too much; twice too much if it is late.

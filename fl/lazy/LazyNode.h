@@ -44,6 +44,7 @@ class PendingList {
   };
   std::vector<Update> updates;
   bool isRecorded = false;  // for a function, which is not done: only its reads run any of it
+  uint64_t thread = 0;      // that recorded it
 
  private:
   LazyNode* first_ = nullptr;
@@ -99,8 +100,11 @@ class LazyNode final : public LazyTensor {
   // such tensors for an error to give back, once nobody else holds it.
   std::vector<std::weak_ptr<LazyNode>> writers;
   std::vector<LazyNodePtr> olds;
+  // Whether an index that it looks up was found to be out of range, and told to a reader.
+  enum class Fault : uint8_t { None, Found, Told } fault = Fault::None;
   // Scratch of the realize that runs.
   uint64_t visit = 0;
+  bool isHeldUp = false;  // it or what it reads has a fault
   ir::ValueId value = -1, place = -1;
   int innerUses = 0;
   int holders = 0;  // all of them, if there are inner ones

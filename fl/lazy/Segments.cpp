@@ -27,6 +27,17 @@ bool writesToPart(const LazyNode& node) {
          function && std::string_view(function).ends_with('=');
 }
 
+bool isDone(const std::weak_ptr<LazyNode>& node) {
+  const LazyNodePtr it = node.lock();
+  return !it || !it->pending();
+}
+
+bool waitsFor(LazyNode::Fault least, const LazyNode& node) {
+  return node.fault >= least || std::ranges::any_of(node.operands, [](const LazyNodePtr& operand) {
+           return operand->pending() && operand->isHeldUp;
+         });
+}
+
 // Or that part of what is alive, where that is more.
 constexpr size_t kDroppedPart = 8;
 
@@ -34,12 +45,14 @@ constexpr size_t kDroppedPart = 8;
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
-  uint64_t refused = 0;             // the one that a realize ran last
+  uint64_t refused = 0;             // the one that a realize ran last, or refused last
   uint64_t told = 0;                // the last one of which a read told what FL_CHECK finds
   bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
   int64_t since = 0;                // of a profile: when its first operator was recorded
   const void* lastFlush = nullptr;  // the site of the last automatic one
+  static inline uint64_t threads = 0;
+  const uint64_t thread = ++threads;
 
   // Nothing is pending. The segment that records goes on: it is another when it is realized.
   void realized() {
@@ -123,6 +136,7 @@ void Engine::record(const LazyNodePtr& node, bool isWhole) {
   PendingList& list = segments_[node->segment];
   list.append(node.get());
   list.isRecorded = segments.recording;
+  list.thread = segments.thread;
   if (segments.recorded.nodes == 0 && profile::isActive()) segments.since = profile::now();
   segments.recorded.nodes += node->operators();
   // Views are no memory: kernels read through them.
@@ -148,7 +162,7 @@ void Engine::realizeLeft() {
   const auto taken = leftBehind().extract(left);
   for (const uint64_t segment : taken.mapped().segments) {
     try {
-      realizeSegment(segment);
+      realizeSegment(segment, LazyNode::Fault::Found);
     } catch (const std::exception&) {
     }
   }
@@ -198,11 +212,12 @@ void Engine::flush(LazyNode* node, bool late) {
   if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) return;
   segments.lastFlush = node->site.address();
   try {
-    realizePending(node);
+    realizeMine();
   } catch (const std::exception& error) {
-    // Everything is still pending, so the read that needs a value reports it to whoever can act.
+    // What failed is still pending, so the read that needs a value reports it to whoever can act.
     segments.recorded = {};
     segments.told = 0;
+    segments.ended = true;
     logWarning(std::string("an automatic flush failed: ") + error.what());
   }
 }
@@ -213,7 +228,12 @@ void Engine::endSegment() {
 }
 
 void Engine::beginRecording() {
-  takingBack(nullptr, [&] { realizeMine(); });
+  takingBack(nullptr, [&] {
+    try {
+      realizeMine();
+    } catch (const planner::OverBudget&) {  // stays for those who read it
+    }
+  });
   ThreadSegments& segments = threadSegments(this);
   segments.recording = segments.ended = true;
 }
@@ -237,12 +257,7 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
   std::lock_guard<std::recursive_mutex> lock(engineMutex());
   if (!value->pending()) return;
   auto* was = dynamic_cast<LazyNode*>(old.get());
-  if (was && was->writers.size() == was->writers.capacity()) {
-    std::erase_if(was->writers, [](const std::weak_ptr<LazyNode>& each) {
-      const LazyNodePtr writer = each.lock();
-      return !writer || !writer->pending();
-    });
-  }
+  if (was && was->writers.size() == was->writers.capacity()) std::erase_if(was->writers, isDone);
   if (was) was->writers.push_back(value);
   segments_[value->segment].updates.push_back(
       {tensor, old, was ? was->buffer : nullptr, was ? was->channel : -1, value});
@@ -279,14 +294,18 @@ void Engine::lose(const LazyNode* bad) {
   std::unordered_set<const LazyNode*> lost;
   const auto isLost = [&](const LazyNodePtr& node) { return lost.contains(node.get()); };
   for (LazyNode* node : pending) {
-    if (node != bad && !std::ranges::any_of(node->operands, isLost)) continue;
-    if (writesToPart(*node) && !isLost(node->operands[0])) {
-      node->op = ir::Op::Reshape;
-      node->attrs = ir::Attrs(node->shape().get());
-      node->operands.resize(1);
-    } else {
-      lost.insert(node);
+    if (node == bad || std::ranges::any_of(node->operands, isLost)) {
+      const bool isTaken = writesToPart(*node) && !isLost(node->operands[0]);
+      if (node == bad) node->fault = isTaken ? LazyNode::Fault::None : LazyNode::Fault::Told;
+      if (isTaken) {
+        node->op = ir::Op::Reshape;
+        node->attrs = ir::Attrs(node->shape().get());
+        node->operands.resize(1);
+      } else {
+        lost.insert(node);
+      }
     }
+    node->isHeldUp = waitsFor(LazyNode::Fault::Found, *node);
   }
   takeBack([&](const LazyNode& node) { return lost.contains(&node); });
 }
@@ -333,7 +352,7 @@ void Engine::realize(LazyNode* node) {
   putInOrder(node);
 }
 
-// An error leaves everything pending as it is.
+// What a budget refuses stays pending, as does all from what has another error on.
 void Engine::realizeMine() {
   ThreadSegments& segments = threadSegments(this);
   if (profile::isActive() && segments.recorded.nodes > 0 && segments.since > 0) {
@@ -342,28 +361,38 @@ void Engine::realizeMine() {
         profile::label(profile::Lane::Recording, profile::Extent::Whole, name, currentCallSite()),
         std::exchange(segments.since, 0), profile::now());
   }
+  std::vector<uint64_t> refused;
+  std::exception_ptr refusal;
   for (uint64_t segment : segments.pending) {
     segments.refused = segment;  // if it throws
-    realizeSegment(segment);
+    try {
+      realizeSegment(segment, LazyNode::Fault::Found);
+    } catch (const planner::OverBudget&) {
+      refused.push_back(segment);
+      refusal = std::current_exception();
+    }
   }
+  segments.ended = segments.ended || refusal;  // what is recorded from now on may fit
   segments.realized();
+  if (!refusal) return;
+  segments.refused = refused.back();
+  segments.pending = std::move(refused);
+  std::rethrow_exception(refusal);
 }
 
 void Engine::realizePending(LazyNode* node) {
   try {
     realizeMine();
   } catch (const planner::OverBudget&) {
-    ThreadSegments& segments = threadSegments(this);
-    segments.ended = true;  // what is recorded from now on may fit
     // Alone, `node` might leave more in memory than all together.
-    if (node->segment <= segments.refused) throw;
+    if (node->pending() && node->segment <= threadSegments(this).refused) throw;
   } catch (const check::Finding&) {
     ThreadSegments& segments = threadSegments(this);
     segments.ended = true;
     // A smaller plan may hide it, and not begin with the first. Once it is told, `node` may do.
     if (std::exchange(segments.told, segments.refused) != segments.refused) throw;
   } catch (const std::exception&) {
-    // What has a bad index, lacks memory or is found wrong stays pending; `node` may do without it.
+    // What lacks memory or is found wrong stays pending; `node` may do without it.
   }
   if (node->pending()) realizeTogether({node});  // or another thread recorded it
 }
@@ -386,9 +415,9 @@ void Engine::realizeAll() {
     ThreadSegments& mine = threadSegments(this);
     for (uint64_t segment : segments) {
       try {
-        realizeSegment(segment);
+        realizeSegment(segment, LazyNode::Fault::Told);
       } catch (const BadIndexError&) {  // another thread's stays pending, for those who read it
-        if (std::ranges::binary_search(mine.pending, segment)) throw;
+        if (segments_[segment].thread == mine.thread) throw;
       }
     }
     dropEmptySegments();
@@ -397,13 +426,24 @@ void Engine::realizeAll() {
   });
 }
 
-void Engine::realizeSegment(uint64_t segment) {
+void Engine::realizeSegment(uint64_t segment, LazyNode::Fault leaves) {
   const auto found = segments_.find(segment);
   if (found == segments_.end()) return;
-  Nodes nodes;
-  for (LazyNode* node = found->second.first(); node; node = node->next()) nodes.push_back(node);
-  realizeTogether(std::move(nodes));
-  found->second.updates.clear();
+  while (true) {
+    Nodes nodes;
+    for (LazyNode* node = found->second.first(); node; node = node->next()) {
+      node->isHeldUp = waitsFor(leaves, *node);
+      if (!node->isHeldUp) nodes.push_back(node);
+    }
+    try {
+      realizeTogether(std::move(nodes));
+      break;
+    } catch (const BadIndexError& error) {
+      if (leaves != LazyNode::Fault::Found || error.bad->fault != LazyNode::Fault::None) throw;
+      error.bad->fault = LazyNode::Fault::Found;
+    }
+  }
+  std::erase_if(found->second.updates, [](const auto& each) { return isDone(each.value); });
 }
 
 }  // namespace fl::lazy

@@ -1,6 +1,7 @@
 #include "fl/tensor/Capture.h"
 
 #include <atomic>
+#include <mutex>
 
 #include "fl/tensor/Detail.h"
 #include "fl/tensor/View.h"
@@ -22,7 +23,10 @@ CaptureScope::~CaptureScope() {
   activeRecording = 0;
 }
 
+// Threads may record functions that read the same tensor.
 TensorRef::TensorRef(const std::shared_ptr<TensorStorage>& storage) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   if (!storage->identity) storage->identity = std::make_shared<StorageIdentity>(storage);
   identity_ = storage->identity;
 }

@@ -53,6 +53,10 @@ Tensor integers(const Shape& shape, dtype type) {
 }  // namespace
 
 void setSeed(const int seed) {
+  FL_API_ENTRY();
+  FL_USER_CHECK(!detail::activeCapture,
+                "setSeed: replays of a function that fl::compile records "
+                "would not repeat it; seed before the call");
   std::lock_guard lock(stream().mutex);
   stream().seed = static_cast<uint64_t>(seed);
   stream().offset = 0;

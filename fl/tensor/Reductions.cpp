@@ -143,9 +143,8 @@ Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, do
   // No elements are zeros, of which there is no largest.
   if (p == 1 || (p > 0 && input.isEmpty())) return sum(absolute(wide), axes, keepDims);
   if (p == 2) return sqrt(sum(wide * wide, axes, keepDims));
-  if (std::isinf(p)) {
+  if (std::isinf(p))
     return p > 0 ? amax(absolute(wide), axes, keepDims) : amin(absolute(wide), axes, keepDims);
-  }
   // A double exponent would be rounded to f32.
   const auto exponent = [&](double value) {
     return detail::numberTensor(Number::of(value, wide.type()));

@@ -17,9 +17,8 @@ Tensor TensorBackend::reshape(const Tensor& tensor, const Shape& shape) {
 
 Tensor TensorBackend::transpose(const Tensor& tensor, const Shape& axes) {
   std::vector<Dim> order = axes.get();
-  if (order.empty()) {
+  if (order.empty())
     for (int i = tensor.ndim(); i-- > 0;) order.push_back(i);
-  }
   // Without dimensions it may be a number, which lies nowhere.
   if (tensor.ndim() == 1 || (tensor.ndim() == 0 && order.empty())) return tensor;
   return detail::applyOp(ir::Op::Transpose, {tensor}, ir::Attrs(order));

@@ -92,9 +92,8 @@ std::shared_ptr<detail::TensorStorage> giveAway(
 }
 
 void checkExtents(const Shape& shape) {
-  for (Dim dim : shape.get()) {
+  for (Dim dim : shape.get())
     FL_USER_CHECK(dim >= 0, "Tensor: the shape ", shape, " has a negative dimension");
-  }
 }
 
 // Of the dimensions behind `rank`.

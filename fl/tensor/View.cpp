@@ -66,9 +66,8 @@ class Indexing {
           {Kind::Lookup, shape, {}, {}, axis, reshape(placesOf(index), along).value(), site});
     }
     for (int i = 0; i < shape.ndim(); ++i) {
-      if (kept_[i] && (i < std::max(shown_.ndim(), 1) || shape[i] != 1)) {
+      if (kept_[i] && (i < std::max(shown_.ndim(), 1) || shape[i] != 1))
         left.get().push_back(shape[i]);
-      }
     }
     view_->shape = shape;
     reshapeTo(left.ndim() == 0 ? Shape({1}) : left);
@@ -179,9 +178,8 @@ void TensorView::index(const std::vector<Index>& indices, dtype type) {
   Shape all = shape;
   all.get().resize(std::max(indices.size(), all.get().size()), 1);
   Indexing indexing(this, all, type);
-  for (int i = 0; i < all.ndim(); ++i) {
+  for (int i = 0; i < all.ndim(); ++i)
     i < std::ssize(indices) ? indexing.add(indices[i]) : indexing.addSpan(all[i]);
-  }
   indexing.finish();
 }
 
@@ -230,18 +228,16 @@ TensorValue writeView(const TensorValue& value, const TensorView& view, const Te
                       Write write) {
   // Where a lookup shows an element twice and only one of the two is written, writing back all that
   // the lookup showed would put the old element over the new one.
-  if (write == Write::Replace && choosesAfterLookup(view.moves)) {
+  if (write == Write::Replace && choosesAfterLookup(view.moves))
     return replacePlaces(value, view, box);
-  }
   // What is added is spread over zeros on all levels but the outermost, whose value is updated.
   // They are -0, which leaves every float what it is.
   const auto& moves = view.moves;
   const auto first = std::find_if(moves.begin(), moves.end(), isMove) - moves.begin();
   const auto behind = std::find_if(moves.rbegin(), moves.rend(), isMove).base() - moves.begin();
   std::vector<TensorValue> levels = {value};  // before each move, as far as it is written to
-  for (std::ptrdiff_t i = 0; i < (write == Write::Add ? first : behind - 1); ++i) {
+  for (std::ptrdiff_t i = 0; i < (write == Write::Add ? first : behind - 1); ++i)
     levels.push_back(applyMove(levels.back(), moves[i]));
-  }
   TensorValue current = box;
   for (size_t i = moves.size(); i-- > 0;) {
     const Shape& shape = i == 0 ? value->shape() : moves[i - 1].shape;

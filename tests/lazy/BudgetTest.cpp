@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
+#include "fl/runtime/MemoryManager.h"
 #include "tests/ErrorOf.h"
 #include "tests/lazy/BufferLog.h"
 #include "tests/lazy/Counts.h"
@@ -186,6 +187,27 @@ constexpr const char* kTold =
 
 // What a plan leaves for a later one is no temporary: a loss that is read before backward() makes
 // results of every layer's values. They are told of, once, and not bounded.
+// Steps behind it have the plan that they would have, and leave nothing pending.
+TEST_F(Budget, WhatIsRefusedHoldsUpNothingElse) {
+  setMemoryBudget(kActivation);
+  const Variable refused = step();
+  EXPECT_NE(test::errorOf<std::runtime_error>([&] { refused.scalar<float>(); }), "");
+  Tensor average = full({64}, 0.0);
+  std::vector<size_t> held;
+  Counts counts;
+  for (int step = 0; step < 20; ++step) {
+    const Tensor x = Tensor::fromVector(Values(64, 2.0f));
+    average = average * 0.5 + x * 0.5;
+    EXPECT_EQ(mean(x * x).scalar<float>(), 4);
+    held.push_back(runtime::hostMemoryManager()->stats().liveBytes);
+    if (step == 5) counts = Counts();
+  }
+  EXPECT_EQ(counts.plansBuilt(), 0u);
+  EXPECT_EQ(held[19], held[5]);
+  EXPECT_EQ(average(0).scalar<float>(), 2 - 1.0f / (1 << 19));
+  EXPECT_EQ(compile([](const Tensor& y) { return y * 2; })(x_ * 0)(0, 0).scalar<float>(), 0);
+}
+
 TEST_F(Budget, IsOfAPlanAndTellsOfResultsBeyondIt) {
   const auto forward = [&] {
     Variable x(x_, false);

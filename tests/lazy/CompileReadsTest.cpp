@@ -183,6 +183,53 @@ TEST(CompileReads, SyncInsideIsAnError) {
                         "the call"));
 }
 
+TEST(CompileReads, ASeedInsideIsAnError) {
+  auto f = fl::compile([](const Tensor& x) {
+    setSeed(5);
+    return x * rand({1});
+  });
+  EXPECT_THAT(errorOf([&] { f(of({1})); }),
+              HasSubstr("setSeed: replays of a function that fl::compile records would not repeat "
+                        "it; seed before the call, at tests/lazy/CompileReadsTest.cpp:"));
+}
+
+// Equal elements at two calls do not make it a constant.
+TEST(CompileReads, ATensorThatIsReadAndLetGoOfIsAnError) {
+  Variable hidden(full({1}, 0.0), false);
+  auto f = fl::compile([&](const Tensor& x) {
+    hidden = hidden * 0.5 + noGrad(x);
+    return hidden.tensor();
+  });
+  std::string error;
+  for (int call = 0; call < 4 && error.empty(); ++call)
+    error = errorOf([&] { EXPECT_EQ(valuesOf(f(of({0}))), (Floats{0})); });
+  EXPECT_THAT(error, HasSubstr("a tensor outside is read and let go of, as by a Variable that is "
+                               "given another: hold a Tensor and assign to it; first read by\n  "
+                               "%0 = mul %p0"));
+  EXPECT_EQ(f.plans(), 0u);
+}
+
+// Promise B6: threads that record functions of the same tensors.
+TEST(CompileReads, ThreadsMayMeetATensorAtOnce) {
+  for (int round = 0; round < 20; ++round) {
+    const std::vector<Tensor> shared(50, full({1}, 1.0));
+    std::vector<Floats> sums(3);
+    std::vector<std::thread> threads;
+    for (Floats& result : sums) {
+      threads.emplace_back([&] {
+        auto f = fl::compile([&](const Tensor& x) {
+          Tensor all = x;
+          for (const Tensor& each : shared) all = all + each;
+          return all;
+        });
+        for (int call = 0; call < 3; ++call) result = valuesOf(f(of({2})));
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(sums, (std::vector<Floats>(3, {52})));
+  }
+}
+
 // Pending, it is no part of what the function records.
 TEST(CompileReads, WhatAnotherThreadRecordedIsAsAtTheCall) {
   const Tensor one = of({1});

@@ -12,6 +12,7 @@
 #include "fl/lazy/Compile.h"
 #include "fl/runtime/MemoryManager.h"
 #include "tests/ErrorOf.h"
+#include "tests/lazy/Counts.h"
 
 namespace fl::testing {
 namespace {
@@ -115,6 +116,34 @@ TEST(LateErrors, ABadIndexLeavesTheOldElementsThatOthersRead) {
       }
       EXPECT_LT(holds(), first + 4096);
     }
+  }
+}
+
+// While somebody holds what has it: steps have the plan that they would have, and leave nothing
+// pending. It is told where it is read, and once where all is computed.
+TEST(LateErrors, ABadIndexHoldsUpNothingElse) {
+  const BackendScope scope("lazy");
+  for (const bool isTold : {false, true}) {
+    const Tensor bad = full({4}, 1.0)(Tensor::fromVector(std::vector<int>{9})) + 0.0;
+    const Tensor worse = bad + 1.0;
+    if (isTold) EXPECT_NE(errorOf([&] { bad.scalar<float>(); }), "");
+    Tensor average = full({1 << 12}, 0.0);
+    std::vector<size_t> held;
+    Counts counts;
+    for (int step = 0; step < 20; ++step) {
+      const Tensor x = Tensor::fromVector(std::vector<float>(1 << 12, 2.0f));
+      average = average * 0.5 + x * 0.5;  // read at the end alone
+      EXPECT_EQ(mean(x * x).scalar<float>(), 4);
+      held.push_back(runtime::hostMemoryManager()->stats().liveBytes);
+      if (step == 5) counts = Counts();
+    }
+    EXPECT_EQ(counts.plansBuilt(), 0u);
+    EXPECT_EQ(held[19], held[5]);
+    EXPECT_EQ(compile([](const Tensor& y) { return y * 2; })(average)(0).scalar<float>(),
+              4 - 1.0f / (1 << 18));
+    EXPECT_EQ(errorOf([] { sync(); }) == "", isTold);
+    EXPECT_EQ(errorOf([] { sync(); }), "");
+    EXPECT_THAT(errorOf([&] { worse.scalar<float>(); }), HasSubstr("9 is out of range"));
   }
 }
 
