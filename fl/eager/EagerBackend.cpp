@@ -1,13 +1,7 @@
 #include "fl/eager/EagerBackend.h"
 
-#include <mutex>
-#include <optional>
-#include <ostream>
-#include <span>
-
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
-#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/ForkSafeMutex.h"
@@ -87,8 +81,7 @@ class EagerBackend : public TensorBackend {
     return std::make_shared<EagerValue>(*this, number);
   }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return std::make_shared<EagerValue>(
-        *this, type, device_->memory().make(data, bytesOf(type.type, type.shape)));
+    return makeValue(type, device_->memory().make(data, bytesOf(type.type, type.shape)));
   }
   void eval(const TensorValue&) override {}
   void sync() override { device_->memory().finish(); }
@@ -106,17 +99,15 @@ class EagerBackend : public TensorBackend {
                     ir::ValueType type) override {
     if (mustDefine(*device_, op, operands, attrs, type))
       return define(op, std::move(operands), attrs);
-    if (op == ir::Op::Reshape) {
-      // Values are immutable: the same elements serve both shapes.
-      return std::make_shared<EagerValue>(*this, std::move(type), operands[0]->data());
-    }
+    // Values are immutable: the same elements serve both shapes.
+    if (op == ir::Op::Reshape) return makeValue(std::move(type), operands[0]->data());
     const SchedulePtr schedule = find(op, operands, attrs, type);
     const Arguments arguments(operands);
     absl::InlinedVector<bool, 4> spare(operands.size(), false);
     if (opKind(op) == ir::Kind::Update) spare[0] = currentCallSite().replaces();
     try {
-      auto elements = schedule->run(arguments.buffers, arguments.numbers, spare)[0];
-      return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));
+      auto elements = schedule->run(arguments.buffers, arguments.numbers, spare);
+      return makeValue(std::move(type), std::move(elements[0]));
     } catch (const ir::IndexOutOfRange& error) {
       throwUser(ir::badIndexMessage(error.bad, operands[0]->valueType(), attrs[0]));
     }
@@ -126,34 +117,35 @@ class EagerBackend : public TensorBackend {
   std::vector<Tensor> applyComposite(const CompositeCall& call) override {
     const CompositePtr plan = findComposite(call);
     if (!plan->schedule) return TensorBackend::applyComposite(call);
-    Arguments arguments(call.operands);
-    arguments.buffers.resize(arguments.buffers.size() + plan->constants.size());
-    arguments.numbers.insert(arguments.numbers.end(), plan->constants.begin(),
-                             plan->constants.end());
-    runtime::LoadedSchedule::Outputs elements;
+    const Arguments arguments(call.operands, plan->constants);
     try {
-      elements = plan->schedule->run(arguments.buffers, arguments.numbers);
+      std::vector<Tensor> results;
+      auto elements = plan->schedule->run(arguments.buffers, arguments.numbers);
+      const auto& outputs = plan->schedule->schedule().outputs;
+      for (size_t i = 0; i < elements.size(); ++i)
+        results.emplace_back(makeValue(outputs[i].type, std::move(elements[i])));
+      return results;
     } catch (const ir::IndexOutOfRange&) {
       return TensorBackend::applyComposite(call);  // the operator itself words the error
     }
-    std::vector<Tensor> results;
-    for (size_t i = 0; i < elements.size(); ++i) {
-      const TensorValue value = std::make_shared<EagerValue>(
-          *this, plan->schedule->schedule().outputs[i].type, std::move(elements[i]));
-      results.emplace_back(value);
-    }
-    return results;
   }
 
  private:
-  // What a schedule runs on: a buffer or a number for each operand.
+  TensorValue makeValue(ir::ValueType type, MemoryBlockPtr elements) {
+    return std::make_shared<EagerValue>(*this, std::move(type), std::move(elements));
+  }
+
+  // What a schedule runs on: a buffer or a number for each operand and constant.
   struct Arguments {
-    explicit Arguments(std::span<const TensorValue> operands) {
+    explicit Arguments(std::span<const TensorValue> operands,
+                       std::span<const Number> constants = {}) {
       for (const TensorValue& operand : operands) {
         const Number* number = operand->number();
         buffers.push_back(number ? nullptr : operand->data());
         numbers.push_back(number ? *number : Number());
       }
+      buffers.resize(buffers.size() + constants.size());
+      numbers.insert(numbers.end(), constants.begin(), constants.end());
     }
     absl::InlinedVector<MemoryBlockPtr, 4> buffers;
     absl::InlinedVector<Number, 4> numbers;

@@ -1,7 +1,6 @@
 #include "fl/lazy/Dump.h"
 
 #include <algorithm>
-#include <exception>
 #include <filesystem>
 #include <unordered_map>
 
@@ -22,28 +21,29 @@ struct Folder {
   bool failed = false;
 };
 
-Folder& folderOf(const std::string& path) {
+// That of FL_DUMP.
+Folder& folderOfPlans() {
   static auto& folders = *new std::unordered_map<std::string, Folder>();
-  return folders[path];
+  return folders[flags().dump];
 }
 
 // Runs `write`; the first failure is the folder's last.
 template <typename Write>
-void attempt(const std::string& path, Write write) {
-  if (folderOf(path).failed) return;
+void attempt(Write write) {
+  if (folderOfPlans().failed) return;
   try {
     write();
   } catch (const std::exception& error) {
-    folderOf(path).failed = true;
+    folderOfPlans().failed = true;
     logWarning(std::string("FL_DUMP: ") + error.what() + "; nothing more is dumped");
   }
 }
 
-std::string makePlanFolder(const std::string& path) {
-  std::filesystem::create_directories(path);
+std::string makePlanFolder() {
+  std::filesystem::create_directories(flags().dump);
   std::string folder;
   do {
-    folder = absl::StrFormat("%s/plan%04d", path, folderOf(path).next++);
+    folder = absl::StrFormat("%s/plan%04d", flags().dump, folderOfPlans().next++);
   } while (!std::filesystem::create_directory(folder));
   return folder;
 }
@@ -57,9 +57,8 @@ std::string digitsOf(const Number& number) {
 }  // namespace
 
 PlanDump::PlanDump(const Numbers& numbers) {
-  const std::string& path = flags().dump;
-  if (path.empty()) return;
-  attempt(path, [&] { folder_ = makePlanFolder(path); });
+  if (flags().dump.empty()) return;
+  attempt([&] { folder_ = makePlanFolder(); });
   for (size_t i = 0; i < numbers.size(); ++i)
     if (numbers[i]) absl::StrAppend(&numbers_, " p", i, "=", digitsOf(*numbers[i]));
   if (!numbers_.empty()) numbers_ = "// numbers:" + numbers_ + "\n";
@@ -67,18 +66,17 @@ PlanDump::PlanDump(const Numbers& numbers) {
 
 std::function<void(int, const std::string&, const std::string&)> PlanDump::observer() const {
   if (folder_.empty()) return nullptr;
-  return
-      [path = flags().dump, *this](int number, const std::string& pass, const std::string& text) {
-        const std::string file = absl::StrFormat("%s/%02d_%s.flir", folder_, number, pass);
-        attempt(path, [&] { AtomicFile::write(file, numbers_ + text); });
-      };
+  return [*this](int number, const std::string& pass, const std::string& text) {
+    const std::string file = absl::StrFormat("%s/%02d_%s.flir", folder_, number, pass);
+    attempt([&] { AtomicFile::write(file, numbers_ + text); });
+  };
 }
 
 void PlanDump::writeCode(const runtime::LoadedSchedule& plan, const ir::Target& target) const {
   if (folder_.empty()) return;
   const std::vector<ir::Kernel>& kernels = plan.schedule().kernels;
   std::vector<int> variants(kernels.size(), 0);
-  attempt(flags().dump, [&] {
+  attempt([&] {
     for (const runtime::DeviceKernelPtr& made : plan.kernels()) {
       const auto i = std::ranges::find(kernels, made->kernel()) - kernels.begin();
       if (i == std::ssize(kernels)) continue;  // what the device makes of one

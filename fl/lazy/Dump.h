@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "fl/base/Types.h"
 #include "fl/kernel/Artifact.h"
 #include "fl/runtime/Device.h"
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <limits>
 
 #include "absl/cleanup/cleanup.h"
 #include "fl/base/Error.h"
@@ -43,7 +42,7 @@ using Structure = absl::InlinedVector<int64_t, 64>;
 size_t flushLimit(const char* env, const std::string& value) {
   if (value.empty()) return runtime::systemMemory() / 2;
   const long limit = Flags::toInt(env, value);
-  return limit > 0 ? static_cast<size_t>(limit) : std::numeric_limits<size_t>::max() / 2;
+  return limit > 0 ? static_cast<size_t>(limit) : SIZE_MAX / 2;
 }
 
 }  // namespace
@@ -168,10 +167,8 @@ void Engine::collectReached(Nodes* nodes) {
   const size_t given = nodes->size();
   for (size_t i = 0; i < nodes->size(); ++i) {
     for (const LazyNodePtr& operand : (*nodes)[i]->operands) {
-      if (operand->pending() && operand->visit != visit_) {
-        operand->visit = visit_;
+      if (operand->pending() && std::exchange(operand->visit, visit_) != visit_)
         nodes->push_back(operand.get());
-      }
     }
   }
   if (nodes->size() > given) std::ranges::sort(*nodes, {}, &LazyNode::id);
@@ -188,9 +185,8 @@ void Engine::describeStructure(Segment* segment) {
     segment->bytes += bytes;
     segment->largest = std::max(segment->largest, bytes);
     for (const LazyNodePtr& operand : node->operands) {
-      if (operand->visit != visit_) {
+      if (std::exchange(operand->visit, visit_) != visit_) {
         count += 2 + operand->shape().ndim();
-        operand->visit = visit_;
         operand->innerUses = 0;
         operand->value = static_cast<ir::ValueId>(segment->inputs.size());
         segment->laidOut += operand->channel >= 0;
@@ -393,11 +389,10 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::buildPlan(const ir::Graph& grap
 
 ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<LazyNodePtr>* inputs) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  Segment segment{.nodes = {results.begin(), results.end()}};
-  std::ranges::sort(segment.nodes, {}, &LazyNode::id);
-  segment.nodes.erase(std::unique(segment.nodes.begin(), segment.nodes.end()), segment.nodes.end());
-  collectReached(&segment.nodes);
-  describeStructure(&segment);
+  Nodes nodes(results.begin(), results.end());
+  std::ranges::sort(nodes, {}, &LazyNode::id);
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  Segment segment = described(std::move(nodes));
   segment.readsImages = false;  // later calls give the function other values
   segment.results.assign(results.begin(), results.end());
   for (const LazyNodePtr* input : segment.inputs) inputs->push_back(*input);
@@ -419,11 +414,9 @@ std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph
 
 void Engine::run(const Segment& segment, const Plan& plan) {
   Buffers buffers;
-  Spare spare;
-  for (int parameter : plan.loaded->reusable()) {
-    if (spare.empty()) spare.resize(segment.inputs.size(), false);
-    spare[parameter] = isSpare(*segment.inputs[parameter]);
-  }
+  const std::vector<int>& reusable = plan.loaded->reusable();
+  Spare spare(reusable.empty() ? 0 : segment.inputs.size(), false);
+  for (int parameter : reusable) spare[parameter] = isSpare(*segment.inputs[parameter]);
   for (const LazyNodePtr* input : segment.inputs) buffers.push_back(segment.elementsOf(**input));
   auto outputs = elementsOf(segment, *plan.loaded, buffers, spare);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -474,13 +467,11 @@ void Engine::realizeTogether(Nodes&& nodes) {
   if (nodes.empty()) return;
   Segment segment = described(std::move(nodes));
   if (segment.results.empty()) return;  // calls whose parts die on another thread
-  const auto lacksOrder = [](const LazyNodePtr* input) {
-    return (*input)->channel >= 0 && !(*input)->ordered;
-  };
-  if (segment.laidOut > 0 && !segment.readsImages &&
-      std::ranges::any_of(segment.inputs, lacksOrder)) {
+  if (segment.laidOut > 0 && !segment.readsImages) {
+    const uint64_t visit = visit_;
     for (const LazyNodePtr* input : segment.inputs) putInOrder(input->get());
-    segment = described(std::move(segment.nodes));
+    // Each copy that was made is a segment, too: its realize has used the same scratch.
+    if (visit_ != visit) segment = described(std::move(segment.nodes));
   }
   keepOlds(&segment);
   const Plan* const known = plans_.find(segment.structure);

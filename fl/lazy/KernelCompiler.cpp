@@ -101,8 +101,7 @@ void afterFork(bool isChild) {
 
 std::string entryOf(const ir::Kernel& kernel) {
   std::string name = runtime::kernelLabel(kernel);
-  std::ranges::replace_if(
-      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '_');
+  std::ranges::replace_if(name, [](unsigned char c) { return !std::isalnum(c); }, '_');
   return name;
 }
 

@@ -1,29 +1,18 @@
 #include "fl/lazy/LazyBackend.h"
 
-#include <mutex>
-#include <ostream>
-
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/PooledAllocator.h"
 #include "fl/definitions/Definitions.h"
-#include "fl/definitions/RecordedComposite.h"
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/Capture.h"
-#include "fl/tensor/DefaultTensorType.h"
 
 namespace fl {
 namespace {
 
 using lazy::LazyNode;
 using lazy::LazyNodePtr;
-
-template <class... Arguments>
-LazyNodePtr makeNode(Arguments&&... arguments) {
-  return std::allocate_shared<LazyNode>(PooledAllocator<LazyNode>(),
-                                        std::forward<Arguments>(arguments)...);
-}
 
 class LazyBackend : public TensorBackend {
  public:
@@ -33,10 +22,9 @@ class LazyBackend : public TensorBackend {
   TensorBackendType backendType() const override { return TensorBackendType::Jit; }
   bool supportsDataType(const dtype&) const override { return true; }
   bool isOnHost() const override { return &engine_.device().memory() == &runtime::hostMemory(); }
-  TensorValue fromNumber(const Number& number) override { return makeNode(*this, engine_, number); }
+  TensorValue fromNumber(const Number& number) override { return makeNode(number); }
   TensorValue fromHost(const void* data, const ir::ValueType& type) override {
-    return makeNode(*this, engine_, type,
-                    engine_.device().memory().make(data, bytesOf(type.type, type.shape)));
+    return makeNode(type, engine_.device().memory().make(data, bytesOf(type.type, type.shape)));
   }
   void onUpdate(const std::shared_ptr<detail::TensorStorage>& tensor, const TensorValue& old,
                 const TensorValue& value) override {
@@ -67,8 +55,8 @@ class LazyBackend : public TensorBackend {
     // them anew at each call.
     const bool shares = op == ir::Op::Reshape && !detail::activeCapture;
     const MemoryBlockPtr elements = shares ? nodes[0]->readyBuffer() : nullptr;
-    auto node = elements ? makeNode(*this, engine_, std::move(type), elements)
-                         : makeNode(*this, engine_, op, std::move(nodes), attrs, std::move(type));
+    auto node = elements ? makeNode(std::move(type), elements)
+                         : makeNode(op, std::move(nodes), attrs, std::move(type));
     elements ? void(node->site = currentCallSite()) : engine_.record(node);
     return node;
   }
@@ -87,8 +75,7 @@ class LazyBackend : public TensorBackend {
     for (const TensorValue& operand : call.operands) operands.push_back(nodeOf(operand));
     for (const TensorValue& constant : composite->constants) operands.push_back(nodeOf(constant));
     const auto made = [&](lazy::LazyOperands&& read, const ir::Attrs& attrs, size_t result) {
-      return makeNode(*this, engine_, ir::Op::Reshape, std::move(read), attrs,
-                      composite->typeOf(result));
+      return makeNode(ir::Op::Reshape, std::move(read), attrs, composite->typeOf(result));
     };
     const size_t count = composite->graph.results().size();
     LazyNodePtr node = made(std::move(operands), {}, 0);
@@ -108,6 +95,11 @@ class LazyBackend : public TensorBackend {
   lazy::Engine& engine() { return engine_; }
 
  private:
+  template <class... Arguments>
+  LazyNodePtr makeNode(Arguments&&... arguments) {
+    return std::allocate_shared<LazyNode>(PooledAllocator<LazyNode>(), *this, engine_,
+                                          std::forward<Arguments>(arguments)...);
+  }
   // The node of a value; one that another backend made comes in with its elements.
   LazyNodePtr nodeOf(TensorValue value) {
     if (&value->backend() == this) return std::static_pointer_cast<LazyNode>(std::move(value));

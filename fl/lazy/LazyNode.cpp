@@ -1,8 +1,5 @@
 #include "fl/lazy/LazyNode.h"
 
-#include <mutex>
-#include <utility>
-
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/Capture.h"
@@ -51,12 +48,9 @@ MemoryBlockPtr LazyNode::data() {
     const uint64_t bits = number_->bits();
     return runtime::makeBlock(&bits, bytes());
   }
-  MemoryBlockPtr ready = readyBuffer();
-  if (!ready) {
-    engine_.realize(this);
-    ready = channel < 0 ? buffer : ordered;
-  }
-  return ready;
+  if (MemoryBlockPtr ready = readyBuffer()) return ready;
+  engine_.realize(this);
+  return channel < 0 ? buffer : ordered;
 }
 
 // Lets go of nodes one at a time: the destructor of each leaves its operands to the first call.
@@ -65,22 +59,16 @@ MemoryBlockPtr LazyNode::data() {
 void LazyNode::release(LazyOperands* operands) noexcept {
   thread_local LazyNodePtr* chain = nullptr;
   LazyNodePtr mine;
-  const bool isFirst = chain == nullptr;
-  if (isFirst) chain = &mine;
-  for (LazyNodePtr& node : *operands) {
-    if (isHeldBy(1, node)) {
-      node->nextReleased_ = std::exchange(*chain, nullptr);
-      *chain = std::move(node);
-    } else {
-      node.reset();
-    }
+  if (!chain) chain = &mine;
+  for (LazyNodePtr& operand : *operands) {
+    LazyNodePtr node = std::move(operand);
+    if (!isHeldBy(1, node)) continue;
+    node->nextReleased_ = std::move(*chain);
+    *chain = std::move(node);
   }
   operands->clear();
-  if (!isFirst) return;
-  while (mine) {
-    LazyNodePtr last = std::exchange(mine, nullptr);
-    mine = std::move(last->nextReleased_);
-  }
+  if (chain != &mine) return;
+  while (mine) mine = std::move(mine->nextReleased_);  // the first dies when its next is in place
   chain = nullptr;
 }
 

@@ -3,8 +3,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <span>
 #include <utility>
 
@@ -16,12 +14,8 @@ namespace fl::lazy {
 // Of structures by their hashes: two that share one count as one that came twice. Not thread-safe.
 class Sightings {
  public:
-  struct Sighting {
-    uint64_t number = 0;  // of the structure; 0 is none
-    bool isFirst = false;
-  };
-
-  Sighting note(std::span<const int64_t> structure) {
+  // The structure's number, which is not 0, and whether it came for the first time.
+  std::pair<uint64_t, bool> note(std::span<const int64_t> structure) {
     const Hash128 hash = hashBytes(structure.data(), structure.size_bytes());
     const int64_t words[] = {static_cast<int64_t>(hash.low), static_cast<int64_t>(hash.high)};
     if (const uint64_t* known = numbers_.find(words)) return {*known, false};
