@@ -57,9 +57,12 @@ Variable::Variable(Tensor data, bool calcGrad) : Variable() {
 Variable::Variable(Tensor data, std::vector<Variable> inputs, GradFunc gradFunc)
     : Variable(std::move(data), false) {
   for (const Variable& input : inputs) grad_->calcGrad |= input.isCalcGrad();
-  if (grad_->calcGrad) {
-    grad_->history.reset(new SharedGrad::History{std::move(inputs), std::move(gradFunc)});
+  if (!grad_->calcGrad) return;
+  for (Variable& input : inputs) {
+    // gradFunc kept nothing for it, whatever it wants when backward() runs.
+    if (!input.isCalcGrad()) input.grad_ = std::make_shared<SharedGrad>();
   }
+  grad_->history.reset(new SharedGrad::History{std::move(inputs), std::move(gradFunc)});
 }
 
 Tensor& Variable::SharedData::tensor() {

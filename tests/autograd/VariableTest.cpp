@@ -1,5 +1,6 @@
 // The handle, the tape, and how backward() runs over it.
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -269,6 +270,34 @@ TEST(Variable, SetCalcGradDropsTheHistory) {
   (y * 3.0).backward();
   EXPECT_EQ(gradOf(y), (std::vector<double>{3}));
   EXPECT_FALSE(x.isGradAvailable());
+}
+
+// A gradient keeps what it reads of its function's call: what is wanted later gets none.
+TEST(Variable, GradientsAreThoseWantedAtTheCall) {
+  using In = const Variable&;
+  using Binary = std::function<Variable(In x, In y)>;
+  const auto gradient = [](const Shape& shape, const Binary& function) {
+    Variable x(reshape(Tensor::fromVector(std::vector<double>{2, 4}), shape), true);
+    Variable y(reshape(Tensor::fromVector(std::vector<double>{5, 3}), shape), false);
+    Variable result = function(x, y);
+    y.setCalcGrad(true);
+    result.backward();
+    EXPECT_FALSE(y.isGradAvailable());
+    return gradOf(x);
+  };
+  const auto vectors = [&](const Binary& function) { return gradient({2}, function); };
+  EXPECT_EQ(vectors([](In x, In y) { return x * y; }), (std::vector<double>{5, 3}));
+  EXPECT_EQ(vectors([](In x, In y) { return y * x; }), (std::vector<double>{5, 3}));
+  EXPECT_EQ(vectors([](In x, In y) { return x / y; }), (std::vector<double>{1.0 / 5, 1.0 / 3}));
+  EXPECT_EQ(vectors([](In x, In y) { return y / x; }), (std::vector<double>{-5.0 / 4, -3.0 / 16}));
+  const auto ofWeight = [](In x, In y) { return linear(moddims(x, {2}), y); };
+  EXPECT_EQ(gradient({1, 2}, ofWeight), (std::vector<double>{5, 3}));
+  const auto ofInput = [](In x, In y) { return linear(y, transpose(x)); };
+  EXPECT_EQ(gradient({1, 2}, ofInput), (std::vector<double>{8, 8}));
+  const auto convolved = [](In x, In y) { return conv2d(x, y); };
+  EXPECT_EQ(gradient({1, 2, 1, 1}, convolved), (std::vector<double>{5, 3}));
+  const auto filtered = [](In x, In y) { return conv2d(y, x); };
+  EXPECT_EQ(gradient({1, 2, 1, 1}, filtered), (std::vector<double>{5, 3}));
 }
 
 TEST(Variable, AForgottenGradientIsReported) {
