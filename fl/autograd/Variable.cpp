@@ -234,10 +234,8 @@ void Variable::backward(const Variable& grad, bool retainGraph) {
   checkGrad("backward", *this, grad);  // before gradients are dropped
   Tape tape = buildTape();
   for (const auto& node : tape) {
-    if (node->passedOn) {
-      node->grad.reset();
-      node->passedOn = false;
-    }
+    if (node->passesOn) node->grad.reset();
+    node->passesOn = node->history != nullptr;
   }
   addGrad(grad);
   runTape(tape, retainGraph);
@@ -283,7 +281,6 @@ void Variable::runTape(Tape& tape, bool retainGraph) {
         throwLogicError("backward: no gradient was propagated to a Variable of the history");
       }
       current.history->gradFunc(current.history->inputs, *current.grad);
-      current.passedOn = true;
     }
     if (current.hook && current.grad) current.hook(*current.grad);
     if (!retainGraph) {

@@ -308,6 +308,22 @@ TEST(Variable, AForgottenGradientIsReported) {
             std::string::npos);
 }
 
+TEST(Variable, ABackwardThatThrewLeavesNothingBehind) {
+  Variable x = leaf({1, 2});
+  const Variable twice = x * 2.0;
+  int calls = 0;
+  const auto throwsAtFirst = [&](std::vector<Variable>& inputs, const Variable& grad) {
+    if (calls++ == 0) throw std::runtime_error("the first call");
+    inputs[0].addGrad(grad);
+  };
+  // Two ways to `twice`: one gives it a gradient, the other one throws.
+  Variable result = sum(Variable(twice.tensor(), {twice}, throwsAtFirst) + twice, {});
+  EXPECT_THROW(result.backward(/*retainGraph=*/true), std::runtime_error);
+  x.zeroGrad();
+  result.backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{4, 4}));
+}
+
 TEST(Variable, BackwardTakesAGradient) {
   Variable x = leaf({1, 2});
   Variable y = x * x;
