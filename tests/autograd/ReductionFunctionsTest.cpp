@@ -131,6 +131,17 @@ TEST(ReductionFunctions, MeansOfManyHalves) {
   expectNear({x.grad().tensor()(0).asScalar<double>()}, {32768.0 / kCount}, 0x1p-11);
 }
 
+// Where the gradient by the norm, or a power of the norm, is no 16-bit number.
+TEST(ReductionFunctions, NormsOfSmallHalves) {
+  for (const double p : {2.0, 5.0}) {
+    Variable x(full({2}, 0.01, dtype::f16), true);
+    norm(x, {}, p).backward(Variable(full(Shape(), 1024.0, dtype::f16), false));
+    EXPECT_EQ(x.grad().type(), dtype::f16);
+    const double expected = 1024 * std::pow(2, (1 - p) / p);
+    expectNear(valuesOf(x.grad().tensor()), {expected, expected}, 0x1p-8);
+  }
+}
+
 TEST(ReductionFunctions, OddShapes) {
   const std::pair<Shape, std::vector<int>> cases[] = {
       {{}, {}}, {{1}, {0}}, {{7}, {0}}, {{1, 3, 1}, {0, 2}}, {{2, 1, 2, 1, 3}, {4, 1}}};
