@@ -114,6 +114,19 @@ TEST(Layers, NormalizationsOfOtherTypes) {
   }
 }
 
+// More than f16 holds.
+TEST(Layers, NormalizationsSumTheirParametersGradientsInF32) {
+  constexpr float kCount = 120000;
+  GroupNorm groups(1, 1);
+  const Variable images(full({300, 1, 400}, 1.0, dtype::f16), true);
+  groups(images).backward();
+  EXPECT_EQ(valuesOf(groups.param(0).grad().tensor()), (std::vector<float>{0}));
+  EXPECT_EQ(valuesOf(groups.param(1).grad().tensor()), (std::vector<float>{kCount}));
+  RMSNorm squares(2, /*eps=*/0);
+  squares(Variable(full({2, 120000}, 1.0, dtype::f16), true)).backward();
+  EXPECT_EQ(valuesOf(squares.param(0).grad().tensor()), (std::vector<float>{kCount, kCount}));
+}
+
 TEST(Layers, NormalizationErrors) {
   EXPECT_EQ(wordsOf([] { LayerNorm(std::vector<int>{0, 0}); }),
             "LayerNorm: axes { 0 0 } are not different ones of 4");
