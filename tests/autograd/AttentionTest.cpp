@@ -119,6 +119,23 @@ TEST(Attention, ValuesAndGradients) {
   }
 }
 
+// Without queries, keys or samples there is nothing to tell the others.
+TEST(Attention, OfNothing) {
+  struct {
+    Dim time, keys, batch;
+  } const sizes[] = {{0, 3, 2}, {3, 0, 2}, {3, 3, 0}, {2, 3, 0}, {0, 0, 2}};
+  for (const auto& [time, keys, batch] : sizes) {
+    SCOPED_TRACE(Shape({time, keys, batch}).toString());
+    Variable query(randomTensor({time, 4, batch}), true);
+    Variable key(randomTensor({keys, 4, batch}), true), value = key.copy();
+    multiheadAttention(query, key, value, empty(), empty(), empty(), 2, 0).backward();
+    for (const Variable& input : {query, key, value}) {
+      EXPECT_EQ(input.grad().shape(), input.shape());
+      EXPECT_EQ(valuesOf(input.grad().tensor()), std::vector<double>(input.elements(), 0));
+    }
+  }
+}
+
 // Where a mask is -inf nothing flows, in either direction.
 TEST(Attention, MasksHideKeys) {
   const double inf = std::numeric_limits<double>::infinity();

@@ -127,6 +127,22 @@ TEST(Layers, NormalizationsSumTheirParametersGradientsInF32) {
   EXPECT_EQ(valuesOf(squares.param(0).grad().tensor()), (std::vector<float>{kCount, kCount}));
 }
 
+TEST(Layers, NormalizationsOfNothing) {
+  const std::vector<std::function<ModulePtr()>> modules = {
+      [] { return std::make_shared<BatchNorm>(0, 2); },
+      [] { return std::make_shared<LayerNorm>(0, 1e-5, true, 2); },
+      [] { return std::make_shared<GroupNorm>(1, 2); },
+      [] { return std::make_shared<RMSNorm>(2); }};
+  for (const auto& make : modules) {
+    const ModulePtr module = make();
+    SCOPED_TRACE(module->prettyString());
+    const Variable x(full({2, 0}, 1.0), true);
+    module->forward({x})[0].backward();
+    EXPECT_EQ(x.grad().shape(), x.shape());
+    for (const Variable& parameter : module->params()) expectConstant(parameter.grad(), {2}, 0);
+  }
+}
+
 TEST(Layers, NormalizationErrors) {
   EXPECT_EQ(wordsOf([] { LayerNorm(std::vector<int>{0, 0}); }),
             "LayerNorm: axes { 0 0 } are not different ones of 4");
