@@ -261,6 +261,7 @@ TEST(Attention, Misuse) {
   expectWords(words(q, k, k, no, no, no, 3), "3 heads do not divide the 4 features of query f64");
   expectWords(words(q, k, k, no, no, no, 0), "0 heads do not divide");
   expectWords(words(q, k, k, no, of({5, 3}), no, 2), "mask f64[5,3] must be (3, 5) or (3, 5, 4)");
+  expectWords(words(q, k, k, no, of({1, 5}), no, 2), "mask f64[1,5] must be (3, 5) or (3, 5, 4)");
   expectWords(words(q, k, k, no, no, of({5}), 2), "padMask f64[5] must have shape (5, 2)");
   expectWords(words(q, k, k, of({9, 4}), no, no, 2),
               "posEmb f64[9,4] must be (positions, 2) or (positions, 2, 4)");

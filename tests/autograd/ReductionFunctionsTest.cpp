@@ -204,6 +204,16 @@ TEST(ReductionFunctions, SoftmaxOfLargeValues) {
              1e-6);
 }
 
+TEST(ReductionFunctions, SoftmaxOf16BitFloatsIsF32) {
+  for (const dtype type : {dtype::f16, dtype::bf16}) {
+    Variable x(Tensor::fromVector(std::vector<float>{1, 2, 1}).astype(type), true);
+    for (const Variable& result : {softmax(x, 0), logSoftmax(x, 0)}) {
+      EXPECT_EQ(result.type(), dtype::f32);
+    }
+    expectNear(valuesOf(softmax(x, 0).tensor()), {0.2119416, 0.5761169, 0.2119416}, 1e-6);
+  }
+}
+
 TEST(ReductionFunctions, AxesAreChecked) {
   EXPECT_NE(errorOf([] { sum(small(), {2}); }).find("sum: no dimension 2 in shape (2, 3)"),
             std::string::npos);
