@@ -74,7 +74,10 @@ Variable norm(const Variable& in, const std::vector<int>& axes, double p, bool k
   const Tensor x = input.tensor();
   const std::vector<int> reduced = normalizedAxes("norm", x.shape(), axes);
   const Tensor result = floatLike(norm(x, axes, p, keepDims), input.type());
-  return unaryResult(result, input, [x, reduced, result, p](const Tensor& grad) {
+  return unaryResult(result, input, [in = x, reduced, of = result, p](const Tensor& upstream) {
+    // Factors may be too large, or too small, for 16 bits where the gradient is not.
+    const dtype type = computeType(in.type());
+    const Tensor x = toType(in, type), result = toType(of, type), grad = toType(upstream, type);
     const auto repeated = [&](const Tensor& tensor) {
       return repeatTo(tensor, x.shape(), reduced);
     };

@@ -22,9 +22,10 @@ Shape tileCounts(const Shape& from, const Shape& to) {
   Shape counts = to;
   FL_USER_CHECK(from.ndim() <= to.ndim(), "tileAs: shape ", from, " has more dimensions than ", to);
   for (int i = 0; i < from.ndim(); ++i) {
-    FL_USER_CHECK(from[i] > 0 && to[i] % from[i] == 0, "tileAs: shape ", from, " does not tile to ",
-                  to, ": dimension ", i, " is no multiple");
-    counts[i] = to[i] / from[i];
+    const bool isSame = from[i] == to[i];  // also where both are 0
+    FL_USER_CHECK(isSame || (from[i] > 0 && to[i] % from[i] == 0), "tileAs: shape ", from,
+                  " does not tile to ", to, ": dimension ", i, " is no multiple");
+    counts[i] = isSame ? 1 : to[i] / from[i];
   }
   return counts;
 }

@@ -124,8 +124,9 @@ Variable tanh(const Variable& input) {
 
 Variable clamp(const Variable& input, const double min, const double max) {
   FL_API_ENTRY();
-  const Tensor low = fromScalar(min, input.type());
-  const Tensor high = fromScalar(max, input.type());
+  const dtype type = isFloating(input.type()) ? input.type() : dtype::f32;
+  const Tensor low = fromScalar(min, type);
+  const Tensor high = fromScalar(max, type);
   const Tensor result = clip(input.tensor(), low, high);
   const auto inside = [](In grad, In y, In low, In high) {
     return where(y > low && y < high, grad, 0.0);

@@ -57,9 +57,12 @@ Variable::Variable(Tensor data, bool calcGrad) : Variable() {
 Variable::Variable(Tensor data, std::vector<Variable> inputs, GradFunc gradFunc)
     : Variable(std::move(data), false) {
   for (const Variable& input : inputs) grad_->calcGrad |= input.isCalcGrad();
-  if (grad_->calcGrad) {
-    grad_->history.reset(new SharedGrad::History{std::move(inputs), std::move(gradFunc)});
+  if (!grad_->calcGrad) return;
+  for (Variable& input : inputs) {
+    // gradFunc kept nothing for it, whatever it wants when backward() runs.
+    if (!input.isCalcGrad()) input.grad_ = std::make_shared<SharedGrad>();
   }
+  grad_->history.reset(new SharedGrad::History{std::move(inputs), std::move(gradFunc)});
 }
 
 Tensor& Variable::SharedData::tensor() {
@@ -231,10 +234,8 @@ void Variable::backward(const Variable& grad, bool retainGraph) {
   checkGrad("backward", *this, grad);  // before gradients are dropped
   Tape tape = buildTape();
   for (const auto& node : tape) {
-    if (node->passedOn) {
-      node->grad.reset();
-      node->passedOn = false;
-    }
+    if (node->passesOn) node->grad.reset();
+    node->passesOn = node->history != nullptr;
   }
   addGrad(grad);
   runTape(tape, retainGraph);
@@ -280,7 +281,6 @@ void Variable::runTape(Tape& tape, bool retainGraph) {
         throwLogicError("backward: no gradient was propagated to a Variable of the history");
       }
       current.history->gradFunc(current.history->inputs, *current.grad);
-      current.passedOn = true;
     }
     if (current.hook && current.grad) current.hook(*current.grad);
     if (!retainGraph) {

@@ -162,8 +162,8 @@ class Variable {
     bool frozen = false;
     // backward() has dropped the history.
     bool released = false;
-    // backward() has given grad to the inputs, and goes on to own it: the next one starts anew.
-    bool passedOn = false;
+    // backward() gives grad to the inputs, and owns it even if it throws: the next one starts anew.
+    bool passesOn = false;
     std::unique_ptr<History> history;  // null for a leaf
     std::unique_ptr<Variable> grad;
     GradHook hook;

@@ -50,9 +50,11 @@ Variable scaleAndShift(const Variable& input, const Variable& weight, const Vari
   };
   const auto gradients = [](const Tensor& grad, const Tensor& x, const Tensor& w,
                             const Shape& shape) {
+    const dtype type = computeType(x.type());  // sums of 16-bit floats may not be any
+    const Tensor wide = grad.astype(type);
     return std::vector<Tensor>{grad * reshape(w.astype(x.type()), shape),
-                               sumAs(grad * x, shape).astype(w.type()),
-                               sumAs(grad, shape).astype(w.type())};
+                               sumAs(wide * x.astype(type), shape).astype(w.type()),
+                               sumAs(wide, shape).astype(w.type())};
   };
   const Tensor &x = input.tensor(), &w = weight.tensor();
   return Variable(

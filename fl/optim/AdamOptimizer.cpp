@@ -27,6 +27,7 @@ void AdamOptimizer::beginStep(const Tensor* condition) {
     skips_ = true;
     detail::setState(skipped_, where(*condition, skipped_, skipped_ + 1.0));
   }
+  coefficients_.reset();  // those of a step that threw
   const Tensor count = hostNumber([this] { return asNumber(++count_); });
   if (skips_) {
     const Tensor steps = count - skipped_;

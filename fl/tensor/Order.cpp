@@ -99,15 +99,15 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
   for (Dim i = 0; i < input.ndim(); ++i) {
     if (std::find(reduced.begin(), reduced.end(), i) == reduced.end()) permutation.push_back(i);
   }
-  const dtype type = detail::meanType(input.type());
-  const Tensor lines = reshape(transpose(detail::castTo(input, type), Shape(permutation)),
-                               {count, input.shape().elements() / count});
+  const Tensor counted = input.type() == dtype::b8 ? input != false : input;  // as sums count
+  const Tensor wide = detail::castTo(counted, detail::meanType(input.type()));
+  const Tensor lines =
+      reshape(transpose(wide, Shape(permutation)), {count, input.shape().elements() / count});
   const Tensor sorted = sort(lines, 0, SortMode::Ascending);
   const Tensor middle = mean(front(sorted, (count - 1) / 2, count % 2 == 0 ? 2 : 1), {0}, false);
   const Tensor last = reshape(front(sorted, count - 1, 1), middle.shape());
-  return reshape(
-      where(isnan(last), last, middle),
-      ir::reducedShape(input.shape(), axes.empty() ? std::vector<Dim>{} : reduced, keepDims));
+  return reshape(where(isnan(last), last, middle),
+                 ir::reducedShape(input.shape(), reduced, keepDims));
 }
 
 }  // namespace fl

@@ -71,9 +71,9 @@ std::array<Tensor, 3> attentionBackward(const Tensor& gradOutput, const Tensor& 
   const Tensor all = mask.isEmpty() ? applyOp(kOp, {gradOutput, query, key, value}, {0})
                                     : applyOp(kOp, {gradOutput, query, key, value, mask}, {0});
   const Dim first = query.elements(), second = first + key.elements();
-  const auto part = [&](int i, Dim begin, Dim end, const Shape& shape) {
-    return reshape(all.ndim() == 1 ? all(range(begin, end)) : all(span, span, span, span, i),
-                   shape);
+  const auto part = [&](int i, Dim from, Dim to, const Shape& shape) {
+    if (from == to) return full(shape, 0.0, all.type());
+    return reshape(all.ndim() == 1 ? all(range(from, to)) : all(span, span, span, span, i), shape);
   };
   return {part(0, 0, first, query.shape()), part(1, first, second, key.shape()),
           part(2, second, all.elements(), value.shape())};

@@ -119,6 +119,23 @@ TEST(Attention, ValuesAndGradients) {
   }
 }
 
+// Without queries, keys or samples there is nothing to tell the others.
+TEST(Attention, OfNothing) {
+  struct {
+    Dim time, keys, batch;
+  } const sizes[] = {{0, 3, 2}, {3, 0, 2}, {3, 3, 0}, {2, 3, 0}, {0, 0, 2}};
+  for (const auto& [time, keys, batch] : sizes) {
+    SCOPED_TRACE(Shape({time, keys, batch}).toString());
+    Variable query(randomTensor({time, 4, batch}), true);
+    Variable key(randomTensor({keys, 4, batch}), true), value = key.copy();
+    multiheadAttention(query, key, value, empty(), empty(), empty(), 2, 0).backward();
+    for (const Variable& input : {query, key, value}) {
+      EXPECT_EQ(input.grad().shape(), input.shape());
+      EXPECT_EQ(valuesOf(input.grad().tensor()), std::vector<double>(input.elements(), 0));
+    }
+  }
+}
+
 // Where a mask is -inf nothing flows, in either direction.
 TEST(Attention, MasksHideKeys) {
   const double inf = std::numeric_limits<double>::infinity();
@@ -244,6 +261,7 @@ TEST(Attention, Misuse) {
   expectWords(words(q, k, k, no, no, no, 3), "3 heads do not divide the 4 features of query f64");
   expectWords(words(q, k, k, no, no, no, 0), "0 heads do not divide");
   expectWords(words(q, k, k, no, of({5, 3}), no, 2), "mask f64[5,3] must be (3, 5) or (3, 5, 4)");
+  expectWords(words(q, k, k, no, of({1, 5}), no, 2), "mask f64[1,5] must be (3, 5) or (3, 5, 4)");
   expectWords(words(q, k, k, no, no, of({5}), 2), "padMask f64[5] must have shape (5, 2)");
   expectWords(words(q, k, k, of({9, 4}), no, no, 2),
               "posEmb f64[9,4] must be (positions, 2) or (positions, 2, 4)");

@@ -64,6 +64,19 @@ TEST(Batchnorm, UpdatesItsStatisticsInPlace) {
   expectNear(valuesOf(mean.tensor()), {8, 8.5}, 1e-15);
 }
 
+TEST(Batchnorm, OfNothingTellsNothing) {
+  Variable x(full({3, 2, 0}, 0.0), true), weight(full({2}, 2.0), true), bias(full({2}, 1.0), true);
+  Variable mean(full({2}, 10.0), false), variance(full({2}, 4.0), false);
+  Variable y = batchnorm(x, weight, bias, mean, variance, {1}, true, 0.25, 1e-5);
+  y.backward();
+  EXPECT_EQ(y.shape(), x.shape());
+  EXPECT_EQ(x.grad().shape(), x.shape());
+  EXPECT_EQ(valuesOf(weight.grad().tensor()), (std::vector<double>{0, 0}));
+  EXPECT_EQ(valuesOf(bias.grad().tensor()), (std::vector<double>{0, 0}));
+  EXPECT_EQ(valuesOf(mean.tensor()), (std::vector<double>{10, 10}));
+  EXPECT_EQ(valuesOf(variance.tensor()), (std::vector<double>{4, 4}));
+}
+
 TEST(Batchnorm, HalfPrecisionHasParametersInF32) {
   for (dtype type : {dtype::f16, dtype::bf16}) {
     const Tensor values = randomTensor({6, 3, 4});

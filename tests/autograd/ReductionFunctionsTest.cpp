@@ -131,6 +131,17 @@ TEST(ReductionFunctions, MeansOfManyHalves) {
   expectNear({x.grad().tensor()(0).asScalar<double>()}, {32768.0 / kCount}, 0x1p-11);
 }
 
+// Where the gradient by the norm, or a power of the norm, is no 16-bit number.
+TEST(ReductionFunctions, NormsOfSmallHalves) {
+  for (const double p : {2.0, 5.0}) {
+    Variable x(full({2}, 0.01, dtype::f16), true);
+    norm(x, {}, p).backward(Variable(full(Shape(), 1024.0, dtype::f16), false));
+    EXPECT_EQ(x.grad().type(), dtype::f16);
+    const double expected = 1024 * std::pow(2, (1 - p) / p);
+    expectNear(valuesOf(x.grad().tensor()), {expected, expected}, 0x1p-8);
+  }
+}
+
 TEST(ReductionFunctions, OddShapes) {
   const std::pair<Shape, std::vector<int>> cases[] = {
       {{}, {}}, {{1}, {0}}, {{7}, {0}}, {{1, 3, 1}, {0, 2}}, {{2, 1, 2, 1, 3}, {4, 1}}};
@@ -191,6 +202,16 @@ TEST(ReductionFunctions, SoftmaxOfLargeValues) {
   expectNear(valuesOf(softmax(x, 0).tensor()), {0.5, 0.5, 0}, 1e-6);
   expectNear(valuesOf(logSoftmax(x, 0).tensor()), {-std::log(2), -std::log(2), -2000 - std::log(2)},
              1e-6);
+}
+
+TEST(ReductionFunctions, SoftmaxOf16BitFloatsIsF32) {
+  for (const dtype type : {dtype::f16, dtype::bf16}) {
+    Variable x(Tensor::fromVector(std::vector<float>{1, 2, 1}).astype(type), true);
+    for (const Variable& result : {softmax(x, 0), logSoftmax(x, 0)}) {
+      EXPECT_EQ(result.type(), dtype::f32);
+    }
+    expectNear(valuesOf(softmax(x, 0).tensor()), {0.2119416, 0.5761169, 0.2119416}, 1e-6);
+  }
 }
 
 TEST(ReductionFunctions, AxesAreChecked) {

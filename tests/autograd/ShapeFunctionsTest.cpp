@@ -37,6 +37,8 @@ TEST(ShapeFunctions, TileAndSumAs) {
   expectNear(valuesOf(tile(counting({2}), {2}).tensor()), {0, 1, 0, 1}, 0);
   expectNear(valuesOf(sumAs(counting({2, 3}), Shape({1, 3})).tensor()), {1, 5, 9}, 0);
   expectNear(valuesOf(sumAs(counting({2, 3}), Shape({2})).tensor()), {6, 9}, 0);
+  EXPECT_EQ(tileAs(counting({1, 3, 0}), Shape({2, 3, 0})).shape(), Shape({2, 3, 0}));
+  EXPECT_THROW(tileAs(counting({0, 2}), Shape({3, 2})), std::invalid_argument);
   check({2, 1, 3}, [](const Variable& x) { return tileAs(x, Shape({2, 4, 6})); });
   check({2}, [](const Variable& x) { return tileAs(x, counting({4, 3})); });
   check({}, [](const Variable& x) { return tileAs(x, Shape({2, 2})); });
@@ -171,6 +173,11 @@ TEST(ShapeFunctions, OfNothing) {
   EXPECT_EQ(valuesOf(joined.tensor()), valuesOf(x.tensor()));
   EXPECT_EQ(valuesOf(x.grad().tensor()), std::vector<double>(6, 1));
   EXPECT_EQ(none.grad().shape(), Shape({3, 0}));
+  for (const Shape& kept : {Shape({3, 1}), Shape({1, 0})}) {
+    none.zeroGrad();
+    sumAs(none, kept).backward();
+    EXPECT_EQ(none.grad().shape(), Shape({3, 0}));
+  }
   Variable empty(randomTensor({3, 0}), true);
   Variable padded = padding(empty, {{0, 1}, {1, 1}}, 2.0);
   padded.backward();

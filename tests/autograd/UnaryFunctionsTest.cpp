@@ -162,6 +162,16 @@ TEST(UnaryFunctions, PowersOfIntegers) {
   expectNear(valuesOf(pow(x, 2).tensor()), {1, 16, 81}, 0);
 }
 
+TEST(UnaryFunctions, ClampOfIntegersIsOfFloats) {
+  for (const dtype type : {dtype::s32, dtype::u8, dtype::s64, dtype::b8}) {
+    const Variable x(Tensor::fromVector(std::vector<int>{0, 1, 2, 3}).astype(type), false);
+    const Variable y = clamp(x, 0.5, 2.5);
+    EXPECT_EQ(y.type(), dtype::f32);
+    const bool isTruth = type == dtype::b8;
+    expectNear(valuesOf(y.tensor()), {0.5, 1, isTruth ? 1.0 : 2, isTruth ? 1.0 : 2.5}, 0);
+  }
+}
+
 // Where a square of the input is no finite number, but the gradient is.
 TEST(UnaryFunctions, GradientsOfLargeHalves) {
   for (const double sign : {-1.0, 1.0}) {

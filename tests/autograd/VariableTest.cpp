@@ -1,5 +1,6 @@
 // The handle, the tape, and how backward() runs over it.
 #include <cstdlib>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 
@@ -271,12 +272,56 @@ TEST(Variable, SetCalcGradDropsTheHistory) {
   EXPECT_FALSE(x.isGradAvailable());
 }
 
+// A gradient keeps what it reads of its function's call: what is wanted later gets none.
+TEST(Variable, GradientsAreThoseWantedAtTheCall) {
+  using In = const Variable&;
+  using Binary = std::function<Variable(In x, In y)>;
+  const auto gradient = [](const Shape& shape, const Binary& function) {
+    Variable x(reshape(Tensor::fromVector(std::vector<double>{2, 4}), shape), true);
+    Variable y(reshape(Tensor::fromVector(std::vector<double>{5, 3}), shape), false);
+    Variable result = function(x, y);
+    y.setCalcGrad(true);
+    result.backward();
+    EXPECT_FALSE(y.isGradAvailable());
+    return gradOf(x);
+  };
+  const auto vectors = [&](const Binary& function) { return gradient({2}, function); };
+  EXPECT_EQ(vectors([](In x, In y) { return x * y; }), (std::vector<double>{5, 3}));
+  EXPECT_EQ(vectors([](In x, In y) { return y * x; }), (std::vector<double>{5, 3}));
+  EXPECT_EQ(vectors([](In x, In y) { return x / y; }), (std::vector<double>{1.0 / 5, 1.0 / 3}));
+  EXPECT_EQ(vectors([](In x, In y) { return y / x; }), (std::vector<double>{-5.0 / 4, -3.0 / 16}));
+  const auto ofWeight = [](In x, In y) { return linear(moddims(x, {2}), y); };
+  EXPECT_EQ(gradient({1, 2}, ofWeight), (std::vector<double>{5, 3}));
+  const auto ofInput = [](In x, In y) { return linear(y, transpose(x)); };
+  EXPECT_EQ(gradient({1, 2}, ofInput), (std::vector<double>{8, 8}));
+  const auto convolved = [](In x, In y) { return conv2d(x, y); };
+  EXPECT_EQ(gradient({1, 2, 1, 1}, convolved), (std::vector<double>{5, 3}));
+  const auto filtered = [](In x, In y) { return conv2d(y, x); };
+  EXPECT_EQ(gradient({1, 2, 1, 1}, filtered), (std::vector<double>{5, 3}));
+}
+
 TEST(Variable, AForgottenGradientIsReported) {
   Variable x = leaf({1});
   Variable y = x * 2.0;
   Variable z(y.tensor(), {y}, [](std::vector<Variable>&, const Variable&) {});
   EXPECT_NE(errorOf<std::logic_error>([&] { z.backward(); }).find("no gradient was propagated"),
             std::string::npos);
+}
+
+TEST(Variable, ABackwardThatThrewLeavesNothingBehind) {
+  Variable x = leaf({1, 2});
+  const Variable twice = x * 2.0;
+  int calls = 0;
+  const auto throwsAtFirst = [&](std::vector<Variable>& inputs, const Variable& grad) {
+    if (calls++ == 0) throw std::runtime_error("the first call");
+    inputs[0].addGrad(grad);
+  };
+  // Two ways to `twice`: one gives it a gradient, the other one throws.
+  Variable result = sum(Variable(twice.tensor(), {twice}, throwsAtFirst) + twice, {});
+  EXPECT_THROW(result.backward(/*retainGraph=*/true), std::runtime_error);
+  x.zeroGrad();
+  result.backward();
+  EXPECT_EQ(gradOf(x), (std::vector<double>{4, 4}));
 }
 
 TEST(Variable, BackwardTakesAGradient) {

@@ -229,6 +229,16 @@ TEST(AsymmetricConv1D, MovesByWholeElements) {
   EXPECT_EQ(moved(1.f), -5);
 }
 
+// Where it strides it pads one side alone: 4 before, and no output is dropped.
+TEST(AsymmetricConv1D, StridesOverWhatItPads) {
+  Tensor filter = full({5, 1, 1, 1}, 0.0);
+  filter(4) = 1.0;
+  AsymmetricConv1D layer(param(filter), 2, PaddingMode::SAME, 0.f);
+  const Variable y = layer(input(reshape(arange(0, 10), {10, 1, 1, 1}).astype(dtype::f32)));
+  EXPECT_EQ(y.shape(), Shape({5, 1, 1, 1}));
+  EXPECT_EQ(valuesOf(y), (std::vector<float>{0, 2, 4, 6, 8}));
+}
+
 TEST(AsymmetricConv1D, Errors) {
   expectError("AsymmetricConv1D: the padding must be 0 or SAME, not 2",
               [] { AsymmetricConv1D(2, 2, 5, 1, 2); });

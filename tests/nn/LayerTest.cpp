@@ -79,6 +79,7 @@ void expectStatistics(double momentum, double mean, double variance) {
     return input(Tensor::fromVector(Shape({1, 2}), values));
   };
   layer(row({0, 2}));
+  layer(input(full({1, 0}, 0.0)));  // tells nothing
   layer(row({4, 8}));
   layer.eval();
   const std::vector<float> values = valuesOf(layer(row({0, 1})).tensor());
@@ -110,6 +111,35 @@ TEST(Layers, NormalizationsOfOtherTypes) {
       EXPECT_EQ(actual.type(), type);
       EXPECT_TRUE(allClose(actual.astype(dtype::f32), expected, tolerance));
     }
+  }
+}
+
+// More than f16 holds.
+TEST(Layers, NormalizationsSumTheirParametersGradientsInF32) {
+  constexpr float kCount = 120000;
+  GroupNorm groups(1, 1);
+  const Variable images(full({300, 1, 400}, 1.0, dtype::f16), true);
+  groups(images).backward();
+  EXPECT_EQ(valuesOf(groups.param(0).grad().tensor()), (std::vector<float>{0}));
+  EXPECT_EQ(valuesOf(groups.param(1).grad().tensor()), (std::vector<float>{kCount}));
+  RMSNorm squares(2, /*eps=*/0);
+  squares(Variable(full({2, 120000}, 1.0, dtype::f16), true)).backward();
+  EXPECT_EQ(valuesOf(squares.param(0).grad().tensor()), (std::vector<float>{kCount, kCount}));
+}
+
+TEST(Layers, NormalizationsOfNothing) {
+  const std::vector<std::function<ModulePtr()>> modules = {
+      [] { return std::make_shared<BatchNorm>(0, 2); },
+      [] { return std::make_shared<LayerNorm>(0, 1e-5, true, 2); },
+      [] { return std::make_shared<GroupNorm>(1, 2); },
+      [] { return std::make_shared<RMSNorm>(2); }};
+  for (const auto& make : modules) {
+    const ModulePtr module = make();
+    SCOPED_TRACE(module->prettyString());
+    const Variable x(full({2, 0}, 1.0), true);
+    module->forward({x})[0].backward();
+    EXPECT_EQ(x.grad().shape(), x.shape());
+    for (const Variable& parameter : module->params()) expectConstant(parameter.grad(), {2}, 0);
   }
 }
 

@@ -127,6 +127,29 @@ TEST(Optimizers, ParametersWithoutGradientStay) {
   }
 }
 
+TEST(Optimizers, AStepAfterOneThatThrewIsAsAnyOther) {
+  for (const MakeOptimizer& make : allOptimizers()) {
+    const auto twoSteps = [&](bool isFirstThrown) {
+      Variable w(Tensor::fromVector(kStart), true), other(Tensor::fromVector(kStart), true);
+      const auto optimizer = make({w, other});
+      for (const bool throws : {isFirstThrown, false}) {
+        optimizer->zeroGrad();
+        (loss(w) + loss(other)).backward();
+        if (throws) {
+          other.tensor() = full({2}, 1.0, dtype::f64);  // which its gradient does not fit
+          EXPECT_THROW(optimizer->step(), std::invalid_argument) << optimizer->prettyString();
+        } else {
+          optimizer->step();
+        }
+        other.tensor() = Tensor::fromVector(kStart);
+        optimizer->setLr(0.3);
+      }
+      return valuesOf(w.tensor());
+    };
+    EXPECT_EQ(twoSteps(true), twoSteps(false));
+  }
+}
+
 // A step of 16-bit parameters is one in f32 that is rounded at its end.
 TEST(Optimizers, NarrowParametersHaveWideState) {
   for (const MakeOptimizer& make : allOptimizers()) {

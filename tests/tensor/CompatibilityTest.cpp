@@ -130,6 +130,16 @@ TEST(Scalars, AreReducedOverAnyAxes) {
   EXPECT_EQ(countNonzero(x, {0}).scalar<unsigned>(), 1u);
 }
 
+TEST(Reductions, KeepEveryDimension) {
+  const Tensor x = arange({2, 3, 4}, 1);
+  for (const std::vector<int>& axes : {std::vector<int>{}, std::vector<int>{0, 1, 2}}) {
+    EXPECT_EQ(sum(x, axes, /*keepDims=*/true).shape(), Shape({1, 1, 1}));
+    EXPECT_EQ(amax(x, axes, /*keepDims=*/true).shape(), Shape({1, 1, 1}));
+    EXPECT_EQ(mean(x, axes, /*keepDims=*/true).shape(), Shape({1, 1, 1}));
+    EXPECT_EQ(median(x, axes, /*keepDims=*/true).shape(), Shape({1, 1, 1}));
+  }
+}
+
 TEST(Norms, OfNothingAreZero) {
   for (const double p : {0.0, 1.0, 2.0, 3.0, static_cast<double>(INFINITY)}) {
     EXPECT_EQ(norm(Tensor(), {}, p).scalar<float>(), 0) << p;

@@ -75,6 +75,9 @@ TEST(Composite, MeansOfTruthValuesCountWhatHolds) {
     EXPECT_EQ(number(mean(mask)), 0.75);
     EXPECT_EQ(number(norm(mask, {}, 1)), 3);
     EXPECT_EQ(number(var(mask, {}, true)), 0.25);
+    EXPECT_EQ(number(median(mask)), 1);
+    EXPECT_EQ(number(median(mask(range(1, 3)))), 0.5);
+    EXPECT_EQ(median(mask, {0}, /*keepDims=*/true).shape(), Shape({1}));
   }
 }
 

@@ -43,7 +43,8 @@ struct FeatureAxes {
     const dtype type = computeType(tensor.type());
     return type == tensor.type() ? merged : merged.astype(type);
   }
-  Dim count() const { return before * after; }
+  // The sums over an empty batch are 0, and so are its mean, variance and gradients.
+  Dim count() const { return std::max<Dim>(before * after, 1); }
 
   Dim before = 1, features = 1, after = 1;
 };
@@ -159,7 +160,7 @@ Tensor ComposedAutogradExtension::batchnorm(Tensor& saveMean, Tensor& saveVar, c
                 fromScalar(momentum, type), fromScalar(epsilon, type), axes, train);
   saveMean = results[1];
   saveVar = results[2];
-  if (train && keepsStatistics) {
+  if (train && keepsStatistics && !input.isEmpty()) {
     detail::setState(runningMean, results[3]);
     detail::setState(runningVar, results[4]);
   }

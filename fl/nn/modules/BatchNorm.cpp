@@ -55,7 +55,7 @@ BatchNorm& BatchNorm::operator=(const BatchNorm& other) { return *this = BatchNo
 Variable BatchNorm::forward(const Variable& input) {
   FL_API_ENTRY();
   const dtype type = computeType(input.type());
-  const bool updates = train_ && trackStats_;
+  const bool updates = train_ && trackStats_ && !input.isEmpty();
   numBatchesTracked_ += updates;
   const double factor = updates && momentum_ < 0 ? 1.0 / numBatchesTracked_ : momentum_;
   const auto parameter = [&](int i) {

@@ -28,8 +28,9 @@ Variable RMSNorm::forward(const Variable& input) {
   one[0] = 1;
   // Not mean(), which mixed precision may take in 16 bits.
   const Variable squares = sumAs(x * x, one) / static_cast<double>(size_);
-  const Variable result = detail::toType(x / sqrt(squares + epsilon_), input.type());
-  return affine_ ? result * detail::toType(params_[0], input.type()) : result;
+  const Variable result = x / sqrt(squares + epsilon_);
+  return detail::toType(affine_ ? result * detail::toType(params_[0], x.type()) : result,
+                        input.type());
 }
 
 std::string RMSNorm::prettyString() const {
