@@ -199,10 +199,9 @@ size_t Engine::droppedBytes(const std::vector<uint64_t>& segments) {
     }
   }
   size_t bytes = 0;
-  for (const LazyNodePtr* node : given) {
+  for (const LazyNodePtr* node : given)
     if (isHeldBy((*node)->innerUses, *node) && isHeldBy(1, (*node)->buffer))
       bytes += (*node)->bytes();
-  }
   return bytes;
 }
 
