@@ -35,8 +35,8 @@ constexpr double kGeluCubic = 0.044715;
 
 Tensor geluGate(const Tensor& x) { return fl::tanh(kGeluScale * (x + kGeluCubic * (x * x * x))); }
 
-constexpr auto geluGradient = [](In grad, In x) {
-  const Tensor gate = geluGate(x);
+constexpr auto geluGradient = [](In grad, In input) {
+  const Tensor x = input.astype(computeType(input.type())), gate = geluGate(x);
   const Tensor slope = kGeluScale * (1.0 + 3 * kGeluCubic * (x * x));
   const Tensor bend = 0.5 * x * (1.0 - gate * gate) * slope;
   // Far from 0, where the slope may be infinite, the gate is flat.
@@ -168,7 +168,10 @@ Variable relu(const Variable& input) {
 Variable gelu(const Variable& in) {
   FL_API_ENTRY();
   const Variable input = FL_ADJUST_INPUT_TYPE(in);
-  const auto gated = [](const Tensor& x) { return 0.5 * x * (1.0 + geluGate(x)); };
+  const auto gated = [](In input) {
+    const Tensor x = input.astype(computeType(input.type()));
+    return floatLike(0.5 * x * (1.0 + geluGate(x)), input.type());
+  };
   return ofInput(composite("gelu", gated, input.tensor()), input, geluGradient);
 }
 

@@ -402,8 +402,8 @@ ir::Graph Engine::graphOf(const std::vector<LazyNode*>& results, std::vector<Laz
 std::unique_ptr<runtime::LoadedSchedule> Engine::makePlan(const ir::Graph& graph,
                                                           const PlanDump::Numbers& numbers) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  runtime::dropUnused(&kernels_);
   auto plan = buildPlan(graph, runtime::getMemoryBudget(), numbers);
+  runtime::dropUnused(&kernels_);  // but those of the last plan that it has, too
   const CallSite site = graph.nodes().empty() ? CallSite() : graph.nodes().back().site;
   const int compiled = compiler_.request(plan->kernels(), site);
   if (logEnabled(1))

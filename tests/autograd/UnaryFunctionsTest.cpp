@@ -173,6 +173,24 @@ TEST(UnaryFunctions, ClampOfIntegersIsOfFloats) {
 }
 
 // Where a square of the input is no finite number, but the gradient is.
+// They are rounded once: small differences of numbers near 1 keep their digits.
+TEST(UnaryFunctions, GeluOf16BitFloats) {
+  for (const dtype type : {dtype::f16, dtype::bf16}) {
+    for (const double x : {-3.0, -2.0, -1.0, 0.5, 3.0}) {
+      Variable input(full({1}, x, type), true);
+      Variable result = gelu(input);
+      result.backward();
+      EXPECT_EQ(result.type(), type);
+      EXPECT_EQ(input.grad().type(), type);
+      const double slope = (geluReference(x + 1e-5) - geluReference(x - 1e-5)) / 2e-5;
+      const double unit = type == dtype::f16 ? 0x1p-10 : 0x1p-8;
+      EXPECT_NEAR(valuesOf(result.tensor())[0], geluReference(x),
+                  unit * std::fabs(geluReference(x)));
+      EXPECT_NEAR(valuesOf(input.grad().tensor())[0], slope, unit * std::fabs(slope));
+    }
+  }
+}
+
 TEST(UnaryFunctions, GradientsOfLargeHalves) {
   for (const double sign : {-1.0, 1.0}) {
     Variable x(full(Shape({1}), sign * 300, dtype::f16), true);

@@ -7,6 +7,7 @@
 #include "fl/fl.h"
 #include "fl/runtime/Counters.h"
 #include "tests/ErrorOf.h"
+#include "tests/lazy/Counts.h"
 #include "tests/lazy/Floats.h"
 
 namespace fl::test {
@@ -41,6 +42,24 @@ TEST(CompileTest, AReplayIsOneLaunchAndBuildsNothing) {
   f.run(10, x);
   EXPECT_EQ(runtime::counters().kernelLaunches, launches + 1 + 1 + 10);
   EXPECT_EQ(runtime::counters().plansBuilt, plans + 1) << "the comparison's alone";
+}
+
+// Promise C2. Nothing but the last such function has the kernel that writes over its state.
+TEST(CompileTest, AFunctionThatIsCompiledAnewHasItsKernels) {
+  Tensor state = of({0, 0});
+  uint64_t made = 0;
+  for (int i = 0; i < 4; ++i) {
+    const testing::Counts counts;
+    auto f = fl::compile([&](const Tensor& x) {
+      state += x;
+      return sum(state);
+    });
+    for (int call = 0; call < 3; ++call) f(of({1, 2}));
+    EXPECT_EQ(f.plans(), 1u);
+    made = counts.kernelsCompiled() + counts.kernelsLoaded();
+  }
+  EXPECT_EQ(made, 0u);
+  EXPECT_EQ(valuesOf(state), (Floats{12, 24}));
 }
 
 TEST(CompileTest, EverySetOfTypesIsAPlan) {
