@@ -108,7 +108,9 @@ TEST(LateErrors, ABadIndexLeavesTheOldElementsThatOthersRead) {
         if (isShared) other(span) = half + 1;
         EXPECT_EQ(half(3).scalar<float>(), 3);
         half = Tensor();
-        if (isShared) EXPECT_EQ(other(3).scalar<float>(), 4);
+        if (isShared) {
+          EXPECT_EQ(other(3).scalar<float>(), 4);
+        }
         EXPECT_NE(errorOf([&] { x.scalar<float>(); }), "");
         EXPECT_EQ(x.toHostVector<float>(), before);
         x(span) = x * 2;
@@ -126,7 +128,9 @@ TEST(LateErrors, ABadIndexHoldsUpNothingElse) {
   for (const bool isTold : {false, true}) {
     const Tensor bad = full({4}, 1.0)(Tensor::fromVector(std::vector<int>{9})) + 0.0;
     const Tensor worse = bad + 1.0;
-    if (isTold) EXPECT_NE(errorOf([&] { bad.scalar<float>(); }), "");
+    if (isTold) {
+      EXPECT_NE(errorOf([&] { bad.scalar<float>(); }), "");
+    }
     Tensor average = full({1 << 12}, 0.0);
     std::vector<size_t> held;
     Counts counts;
