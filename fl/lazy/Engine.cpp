@@ -35,6 +35,7 @@ constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
 constexpr size_t kWorthPlanning = size_t{1} << 18, kLarge = size_t{1} << 22;
 // Or where they would copy that many bytes each which a plan writes in place.
 constexpr size_t kWorthWriting = size_t{1} << 17;
+constexpr size_t kMostRefused = 64;
 
 // Words that describe a segment.
 using Structure = absl::InlinedVector<int64_t, 64>;
@@ -272,16 +273,18 @@ const Engine::Plan& Engine::addPlan(const Segment& segment) {
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
   const uint64_t first = segment.nodes.front()->id;
-  if (refused_.first == first && std::ranges::equal(refused_.structure, segment.structure))
-    std::rethrow_exception(refused_.error);
+  const auto refused = refused_.find(first);
+  if (refused != refused_.end() && std::ranges::equal(refused->second.structure, segment.structure))
+    std::rethrow_exception(refused->second.error);
   Plan plan{.sighting = segment.sighting};
   try {
     ir::Graph graph = graphOf(segment);
     plan.images = leaveImages(segment, &graph);
     plan.loaded = buildPlan(graph, segment.budget, numbers);
   } catch (const planner::OverBudget&) {
-    refused_ = {
-        first, {segment.structure.begin(), segment.structure.end()}, std::current_exception()};
+    if (refused_.size() >= kMostRefused) refused_.clear();
+    refused_[first] = {{segment.structure.begin(), segment.structure.end()},
+                       std::current_exception()};
     throw;
   }
   if (plans_.insert(segment.structure, std::move(plan), segment.operators))

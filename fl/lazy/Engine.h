@@ -110,15 +110,18 @@ class Engine {
   void lose(const LazyNode* bad);
   size_t takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost);
   void noteRead() const;
-  void realizeMine();
+  // For a read of that: in vain if it is held up.
+  void realizeMine(const LazyNode* read = nullptr);
   void realizePending(LazyNode* node);
   // Realizes `nodes` and everything pending that they reach, as one plan, unless comesOnce().
   void realizeTogether(Nodes&& nodes);
   // The same by a plan for each operator and call, which others like it share.
   void realizeOneByOne(const Segment& segment);
-  // But what waits for an index that is out of range: that `leaves`, or is found now where that is
-  // Found. It stays for those who read it.
-  void realizeSegment(uint64_t segment, LazyNode::Fault leaves);
+  // What is not held up. Finds out what is; throws BadIndexError if it finds too much at once.
+  void realizeSegment(uint64_t segment, const LazyNode* read = nullptr);
+  // Of all threads, operands first.
+  Nodes pendingNodes();
+  void findHeldUp();
   void realizeLeft();
   void dropEmptySegments();
   // Runs what this thread has pending when that has become too much; twice too much if it is late.
@@ -166,13 +169,13 @@ class Engine {
   Sightings sightings_;
   plans::PlanStore kept_;
   const std::unique_ptr<plans::Tuner> tuner_;  // with FL_TUNE=1
-  // What a budget refused last, by its first node, and the error: every realize of its thread would
+  // What a budget refused, by its first node, and the error: every realize of its thread would
   // plan it again.
   struct Refused {
-    uint64_t first = 0;
     std::vector<int64_t> structure;
     std::exception_ptr error;
-  } refused_;
+  };
+  std::map<uint64_t, Refused> refused_;
   plans::PlanHistory history_;  // under FL_CACHE=explain
   size_t segmentsKept_ = 0;     // when empty ones were last dropped
   uint64_t nextId_ = 1;

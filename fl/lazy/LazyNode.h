@@ -102,9 +102,9 @@ class LazyNode final : public LazyTensor {
   std::vector<LazyNodePtr> olds;
   // Whether an index that it looks up was found to be out of range, and told to a reader.
   enum class Fault : uint8_t { None, Found, Told } fault = Fault::None;
+  bool isHeldUp = false;  // it or what it reads has one
   // Scratch of the realize that runs.
   uint64_t visit = 0;
-  bool isHeldUp = false;  // it or what it reads has a fault
   ir::ValueId value = -1, place = -1;
   int innerUses = 0;
   int holders = 0;  // all of them, if there are inner ones

@@ -1,6 +1,7 @@
 // What threads have recorded and not realized: segments of nodes, and when they run. Engine.cpp
 // makes their plans.
 #include <algorithm>
+#include <atomic>
 #include <ranges>
 #include <string_view>
 #include <unordered_set>
@@ -32,26 +33,32 @@ bool isDone(const std::weak_ptr<LazyNode>& node) {
   return !it || !it->pending();
 }
 
-bool waitsFor(LazyNode::Fault least, const LazyNode& node) {
-  return node.fault >= least || std::ranges::any_of(node.operands, [](const LazyNodePtr& operand) {
-           return operand->pending() && operand->isHeldUp;
-         });
+// What a write that is held up gives back, and does not read, is computed for it.
+void keepOld(const PendingList::Update& update) {
+  const LazyNodePtr value = update.value.lock();
+  const auto old = std::dynamic_pointer_cast<LazyNode>(update.old.lock());
+  if (!value || !value->isHeldUp || !old || !old->pending() || old->isHeldUp) return;
+  const auto isIt = [&](const LazyNodePtr& node) { return node == old; };
+  if (std::ranges::none_of(value->operands, isIt) && std::ranges::none_of(value->olds, isIt))
+    value->olds.push_back(old);
 }
 
 // Or that part of what is alive, where that is more.
 constexpr size_t kDroppedPart = 8;
+// Indices out of range that a realize finds in a segment, a run each. Others wait for the next one.
+constexpr int kMostFaults = 4;
 
 // A thread's segments that have not been realized; the last one records until it is ended.
 struct ThreadSegments {
   std::vector<uint64_t> pending;
   bool ended = true;
-  uint64_t refused = 0;             // the one that a realize ran last, or refused last
+  uint64_t refused = 0;             // the one that a realize ran last
   uint64_t told = 0;                // the last one of which a read told what FL_CHECK finds
   bool recording = false;           // a function: nothing runs
   Recorded recorded;                // since this thread's last realize
   int64_t since = 0;                // of a profile: when its first operator was recorded
   const void* lastFlush = nullptr;  // the site of the last automatic one
-  static inline uint64_t threads = 0;
+  static inline std::atomic<uint64_t> threads = 0;
   const uint64_t thread = ++threads;
 
   // Nothing is pending. The segment that records goes on: it is another when it is realized.
@@ -143,6 +150,7 @@ void Engine::record(const LazyNodePtr& node, bool isWhole) {
   const size_t bytes = ir::opKind(node->op) == ir::Kind::View ? 0 : node->bytes();
   segments.recorded.bytes += node->composite ? node->composite->bytes : bytes;
   for (const LazyNodePtr& operand : node->operands) {
+    node->isHeldUp |= operand->pending() && operand->isHeldUp;
     if (operand->buffer && operand->segment != node->segment) {
       operand->segment = node->segment;  // counts once
       segments.recorded.bytes += operand->buffer->bytes();
@@ -162,7 +170,7 @@ void Engine::realizeLeft() {
   const auto taken = leftBehind().extract(left);
   for (const uint64_t segment : taken.mapped().segments) {
     try {
-      realizeSegment(segment, LazyNode::Fault::Found);
+      realizeSegment(segment);
     } catch (const std::exception&) {
     }
   }
@@ -211,20 +219,16 @@ void Engine::flush(LazyNode* node, bool late) {
   if (segments.lastFlush && segments.lastFlush != node->site.address() && !late) return;
   segments.lastFlush = node->site.address();
   try {
-    realizeMine();
+    realizePending(node);
   } catch (const std::exception& error) {
     // What failed is still pending, so the read that needs a value reports it to whoever can act.
     segments.recorded = {};
     segments.told = 0;
-    segments.ended = true;
     logWarning(std::string("an automatic flush failed: ") + error.what());
   }
 }
 
-void Engine::endSegment() {
-  ThreadSegments& segments = threadSegments(this);
-  segments.ended = segments.ended || !segments.recording;
-}
+void Engine::endSegment() { threadSegments(this).ended |= !threadSegments(this).recording; }
 
 void Engine::beginRecording() {
   takingBack(nullptr, [&] {
@@ -247,8 +251,8 @@ void Engine::endRecording() {
 
 bool Engine::isOthers(const LazyNode& node) const {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
-  const std::vector<uint64_t>& mine = threadSegments(this).pending;
-  return node.pending() && (mine.empty() || mine.back() != node.segment);
+  const ThreadSegments& mine = threadSegments(this);
+  return node.pending() && (mine.ended || mine.pending.back() != node.segment);
 }
 
 void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
@@ -260,6 +264,7 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
   if (was) was->writers.push_back(value);
   segments_[value->segment].updates.push_back(
       {tensor, old, was ? was->buffer : nullptr, was ? was->channel : -1, value});
+  keepOld(segments_[value->segment].updates.back());
 }
 
 // Of tensors whose new value is lost, the last first, as one may have been written again and again.
@@ -286,27 +291,38 @@ size_t Engine::takeBack(absl::FunctionRef<bool(const LazyNode&)> isLost) {
 // What reads `bad` is lost with it. Writes to a part of a tensor rather do not happen: what was
 // recorded behind them is computed from what the tensor was before.
 void Engine::lose(const LazyNode* bad) {
-  Nodes pending;
-  for (const auto& [number, segment] : segments_)
-    for (LazyNode* node = segment.first(); node; node = node->next()) pending.push_back(node);
-  std::ranges::sort(pending, {}, &LazyNode::id);
   std::unordered_set<const LazyNode*> lost;
   const auto isLost = [&](const LazyNodePtr& node) { return lost.contains(node.get()); };
-  for (LazyNode* node : pending) {
-    if (node == bad || std::ranges::any_of(node->operands, isLost)) {
-      const bool isTaken = writesToPart(*node) && !isLost(node->operands[0]);
-      if (node == bad) node->fault = isTaken ? LazyNode::Fault::None : LazyNode::Fault::Told;
-      if (isTaken) {
-        node->op = ir::Op::Reshape;
-        node->attrs = ir::Attrs(node->shape().get());
-        node->operands.resize(1);
-      } else {
-        lost.insert(node);
-      }
+  for (LazyNode* node : pendingNodes()) {
+    if (node != bad && !std::ranges::any_of(node->operands, isLost)) continue;
+    node->fault = node == bad ? LazyNode::Fault::Told : node->fault;
+    if (writesToPart(*node) && !isLost(node->operands[0])) {
+      node->fault = LazyNode::Fault::None;
+      node->op = ir::Op::Reshape;
+      node->attrs = ir::Attrs(node->shape().get());
+      node->operands.resize(1);
+    } else {
+      lost.insert(node);
     }
-    node->isHeldUp = waitsFor(LazyNode::Fault::Found, *node);
   }
+  findHeldUp();
   takeBack([&](const LazyNode& node) { return lost.contains(&node); });
+}
+
+Engine::Nodes Engine::pendingNodes() {
+  Nodes nodes;
+  for (const auto& [number, segment] : segments_)
+    for (LazyNode* node = segment.first(); node; node = node->next()) nodes.push_back(node);
+  std::ranges::sort(nodes, {}, &LazyNode::id);
+  return nodes;
+}
+
+void Engine::findHeldUp() {
+  const auto isHeldUp = [](const LazyNodePtr& node) { return node->pending() && node->isHeldUp; };
+  for (LazyNode* node : pendingNodes())
+    node->isHeldUp =
+        node->fault != LazyNode::Fault::None || std::ranges::any_of(node->operands, isHeldUp);
+  for (const auto& [number, segment] : segments_) std::ranges::for_each(segment.updates, keepOld);
 }
 
 template <typename Work>
@@ -343,16 +359,15 @@ void Engine::noteRead() const {
 void Engine::realize(LazyNode* node) {
   const std::lock_guard<std::recursive_mutex> lock(engineMutex());
   takingBack(node, [&] {
-    if (node->pending()) {
-      noteRead();
-      threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
-    }
+    if (!node->pending()) return;
+    noteRead();
+    threadSegments(this).recording ? realizeTogether({node}) : realizePending(node);
   });
   putInOrder(node);
 }
 
 // What a budget refuses stays pending, as does all from what has another error on.
-void Engine::realizeMine() {
+void Engine::realizeMine(const LazyNode* read) {
   ThreadSegments& segments = threadSegments(this);
   if (profile::isActive() && segments.recorded.nodes > 0 && segments.since > 0) {
     const std::string name = detail::concat(segments.recorded.nodes, " operators");
@@ -360,31 +375,31 @@ void Engine::realizeMine() {
         profile::label(profile::Lane::Recording, profile::Extent::Whole, name, currentCallSite()),
         std::exchange(segments.since, 0), profile::now());
   }
-  std::vector<uint64_t> refused;
+  std::vector<uint64_t> left;
   std::exception_ptr refusal;
   for (uint64_t segment : segments.pending) {
     segments.refused = segment;  // if it throws
     try {
-      realizeSegment(segment, LazyNode::Fault::Found);
+      realizeSegment(segment, read);
+    } catch (const BadIndexError&) {
+      left.push_back(segment);
     } catch (const planner::OverBudget&) {
-      refused.push_back(segment);
+      left.push_back(segment);
       refusal = std::current_exception();
     }
   }
-  segments.ended = segments.ended || refusal;  // what is recorded from now on may fit
+  segments.ended = segments.ended || !left.empty();  // what is recorded from now on may fit
   segments.realized();
-  if (!refusal) return;
-  segments.refused = refused.back();
-  segments.pending = std::move(refused);
-  std::rethrow_exception(refusal);
+  segments.pending.insert(segments.pending.begin(), left.begin(), left.end());
+  if (refusal) std::rethrow_exception(refusal);
 }
 
 void Engine::realizePending(LazyNode* node) {
   try {
-    realizeMine();
+    realizeMine(node);
   } catch (const planner::OverBudget&) {
     // Alone, `node` might leave more in memory than all together.
-    if (node->pending() && node->segment <= threadSegments(this).refused) throw;
+    if (std::ranges::binary_search(threadSegments(this).pending, node->segment)) throw;
   } catch (const check::Finding&) {
     ThreadSegments& segments = threadSegments(this);
     segments.ended = true;
@@ -414,32 +429,35 @@ void Engine::realizeAll() {
     ThreadSegments& mine = threadSegments(this);
     for (uint64_t segment : segments) {
       try {
-        realizeSegment(segment, LazyNode::Fault::Told);
-      } catch (const BadIndexError&) {  // another thread's stays pending, for those who read it
-        if (segments_[segment].thread == mine.thread) throw;
+        realizeSegment(segment);
+      } catch (const BadIndexError&) {  // more of them than are looked for at once
       }
     }
     dropEmptySegments();
     leftBehind().erase(this);
     mine.realized();
+    // Another thread's stays pending, for those who read it.
+    for (LazyNode* node : pendingNodes())
+      if (node->fault == LazyNode::Fault::Found && segments_[node->segment].thread == mine.thread)
+        realizeTogether({node});
   });
 }
 
-void Engine::realizeSegment(uint64_t segment, LazyNode::Fault leaves) {
+void Engine::realizeSegment(uint64_t segment, const LazyNode* read) {
   const auto found = segments_.find(segment);
   if (found == segments_.end()) return;
-  while (true) {
+  for (int faults = 0;; ++faults) {
     Nodes nodes;
-    for (LazyNode* node = found->second.first(); node; node = node->next()) {
-      node->isHeldUp = waitsFor(leaves, *node);
+    for (LazyNode* node = found->second.first(); node; node = node->next())
       if (!node->isHeldUp) nodes.push_back(node);
-    }
     try {
       realizeTogether(std::move(nodes));
       break;
     } catch (const BadIndexError& error) {
-      if (leaves != LazyNode::Fault::Found || error.bad->fault != LazyNode::Fault::None) throw;
+      if (error.bad->fault != LazyNode::Fault::None || faults == kMostFaults) throw;
       error.bad->fault = LazyNode::Fault::Found;
+      findHeldUp();
+      if (read && read->isHeldUp) throw;
     }
   }
   std::erase_if(found->second.updates, [](const auto& each) { return isDone(each.value); });
