@@ -272,8 +272,8 @@ bool Engine::isWorthLittle(const Segment& segment) {
 const Engine::Plan& Engine::addPlan(const Segment& segment) {
   PlanDump::Numbers numbers;
   for (const LazyNodePtr* input : segment.inputs) numbers.push_back((*input)->number());
-  const uint64_t first = segment.nodes.front()->id;
-  const auto refused = refused_.find(first);
+  const uint64_t last = segment.nodes.back()->id;
+  const auto refused = refused_.find(last);
   if (refused != refused_.end() && std::ranges::equal(refused->second.structure, segment.structure))
     std::rethrow_exception(refused->second.error);
   Plan plan{.sighting = segment.sighting};
@@ -283,8 +283,8 @@ const Engine::Plan& Engine::addPlan(const Segment& segment) {
     plan.loaded = buildPlan(graph, segment.budget, numbers);
   } catch (const planner::OverBudget&) {
     if (refused_.size() >= kMostRefused) refused_.clear();
-    refused_[first] = {{segment.structure.begin(), segment.structure.end()},
-                       std::current_exception()};
+    refused_[last] = {{segment.structure.begin(), segment.structure.end()},
+                      std::current_exception()};
     throw;
   }
   if (plans_.insert(segment.structure, std::move(plan), segment.operators))

@@ -169,7 +169,7 @@ class Engine {
   Sightings sightings_;
   plans::PlanStore kept_;
   const std::unique_ptr<plans::Tuner> tuner_;  // with FL_TUNE=1
-  // What a budget refused, by its first node, and the error: every realize of its thread would
+  // What a budget refused, by its last node, and the error: every realize of its thread would
   // plan it again.
   struct Refused {
     std::vector<int64_t> structure;

@@ -208,6 +208,34 @@ TEST_F(Budget, WhatIsRefusedHoldsUpNothingElse) {
   EXPECT_EQ(compile([](const Tensor& y) { return y * 2; })(x_ * 0)(0, 0).scalar<float>(), 0);
 }
 
+// None of them is planned again, and each reader has the error that is its own.
+TEST_F(Budget, SeveralMayBeRefused) {
+  setMemoryBudget(kActivation);
+  Tensor bad = full({4}, 1.0)(Tensor::fromVector(std::vector<int>{9})) + 0.0;
+  eval(bad);
+  std::vector<Variable> refused;
+  Tensor state = full({4}, 1.0) * 2.0;
+  for (int i = 0; i < 3; ++i) {
+    refused.push_back(step());
+    EXPECT_NE(test::errorOf<std::runtime_error>([&] { refused[i].scalar<float>(); }), "");
+  }
+  Counts counts;
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_EQ((full({4}, i) + 1.0)(3).scalar<float>(), i + 1);
+    if (i == 0) counts = Counts();
+  }
+  EXPECT_EQ(counts.plansBuilt(), 0u);
+  EXPECT_NE(test::errorOf([&] { bad.scalar<float>(); }).find("9 is out of range"),
+            std::string::npos);
+  // What waits beside them is no part of a function that is recorded.
+  auto tenfold = compile([&] { return state * 10.0; });
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(tenfold()(0).scalar<float>(), 20);
+  state = full({4}, 7.0);
+  EXPECT_EQ(tenfold()(0).scalar<float>(), 70);
+  for (Variable& each : refused)
+    EXPECT_NE(test::errorOf<std::runtime_error>([&] { each.scalar<float>(); }), "");
+}
+
 TEST_F(Budget, IsOfAPlanAndTellsOfResultsBeyondIt) {
   const auto forward = [&] {
     Variable x(x_, false);

@@ -151,6 +151,54 @@ TEST(LateErrors, ABadIndexHoldsUpNothingElse) {
   }
 }
 
+// Nor where another thread recorded it, who alone is told where all is computed.
+TEST(LateErrors, ABadIndexOfAnotherThreadHoldsUpNothingElse) {
+  const BackendScope scope("lazy");
+  Tensor bad;
+  std::thread([&] { bad = full({4}, 1.0)(Tensor::fromVector(std::vector<int>{9})) + 0.0; }).join();
+  const Tensor worse = bad + 1.0;
+  Counts counts;
+  for (int step = 0; step < 10; ++step) {
+    EXPECT_EQ((full({4}, step) * 2.0)(3).scalar<float>(), 2 * step);
+    if (step == 3) std::thread([] { sync(); }).join();
+    if (step == 5) counts = Counts();
+  }
+  EXPECT_EQ(counts.plansBuilt(), 0u);
+  EXPECT_EQ(errorOf([] { sync(); }), "");
+  EXPECT_THAT(errorOf([&] { worse.scalar<float>(); }), HasSubstr("9 is out of range"));
+}
+
+// They are found a few at a time: what is read meanwhile does not wait for a run of each.
+TEST(LateErrors, ManyBadIndicesHoldUpNothingElse) {
+  const BackendScope scope("lazy");
+  std::vector<Tensor> bad;
+  for (int i = 0; i < 40; ++i)
+    bad.push_back(full({4}, 1.0)(Tensor::fromVector(std::vector<int>{4 + i})) + 0.0);
+  for (int i = 0; i < 20; ++i) {
+    const Counts counts;
+    EXPECT_EQ((full({3}, i) + 1.0)(2).scalar<float>(), i + 1);
+    EXPECT_LE(counts.plansBuilt(), 6u);
+  }
+  for (int i = 0; i < 40; ++i) {
+    EXPECT_THAT(errorOf([&] { bad[i].scalar<float>(); }),
+                HasSubstr(std::to_string(4 + i) + " is out of range"));
+  }
+}
+
+// Of which only another operator that waits held the old elements.
+TEST(LateErrors, AWholeWriteThatIsHeldUpGivesBackWhatWasBefore) {
+  const BackendScope scope("lazy");
+  Tensor x = full({4}, 1.0) * 2.0;
+  const Tensor half = x * 0.5;
+  x(span) = full({4}, 1.0) + sum(full({4}, 1.0)(Tensor::fromVector(std::vector<int>{9})));
+  EXPECT_EQ((full({3}, 1.0) + 1.0)(2).scalar<float>(), 2);
+  EXPECT_THAT(errorOf([&] { x.scalar<float>(); }), HasSubstr("9 is out of range"));
+  EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>(4, 2)));
+  x(span) = x + 1.0;
+  EXPECT_EQ(x.toHostVector<float>(), (std::vector<float>(4, 3)));
+  EXPECT_EQ(half(0).scalar<float>(), 1);
+}
+
 // The library's own writes, as of the gradient of a lookup, are lost with the step.
 TEST(LateErrors, ABadIndexLeavesNoPartOfAStep) {
   const BackendScope scope("lazy");
