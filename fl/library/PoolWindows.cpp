@@ -119,15 +119,22 @@ void pool(const PoolWindows& w, const float* input, float* output) {
   forEachWindow(w, [&]<int lanes>(const Window& window, int64_t lane, int64_t out) {
     using Part = Part<lanes>;
     typename Part::Values values[Part::kVectors];
+    typename Part::Numbers isNan[Part::kVectors] = {};  // apart: nothing waits for it
     Part::forEach([&](int i) { values[i] = Part::of(w.isMaximum ? -__builtin_inff() : 0.0f); });
     window.forEach([&](int64_t offset) {
       Part::forEach([&](int i) {
         const auto value = Part::load(input + lane + offset, i);
-        w.isMaximum ? void(raise(values[i], value)) : void(values[i] += value);
+        if (w.isMaximum) {
+          isNan[i] |= value != value;
+          values[i] = value > values[i] ? value : values[i];
+        } else {
+          values[i] += value;
+        }
       });
     });
     Part::forEach([&](int i) {
-      Part::store(output + out, i, w.isMaximum ? values[i] : window.divide(values[i]));
+      const auto maximum = isNan[i] ? Part::of(__builtin_nanf("")) : values[i];
+      Part::store(output + out, i, w.isMaximum ? maximum : window.divide(values[i]));
     });
   });
 }
