@@ -58,6 +58,28 @@ struct Assigned {
   bool operator==(const Assigned&) const = default;
 };
 
+// Where a parameter of the graph comes from.
+struct Input {
+  enum class Kind { Argument, Stored, HostNumber, Constant };
+  Kind kind = Kind::Constant;
+  size_t index = 0;                      // of the argument or the number
+  std::optional<TensorRef> tensor = {};  // that it is the value of
+  bool assigned = false;                 // the function assigns to that
+  LazyNodePtr value;                     // when it was recorded
+};
+
+struct Recording {
+  ir::Graph graph;
+  std::vector<Input> inputs;
+  std::vector<HostNumber> numbers;
+  // Of the graph's results: what the function returned, then what is assigned.
+  size_t returned = 0;
+  std::vector<Assigned> assigned;
+  KnownTensors known;
+  std::map<TensorRef, ir::ValueType> types;
+  std::map<TensorRef, uint64_t> views;  // TensorRef::views()
+};
+
 // What a recorded function does to tensors and numbers outside it.
 class Recorder final : public detail::Capture {
  public:
@@ -97,14 +119,13 @@ class Recorder final : public detail::Capture {
       }
     }
   }
-  void onView(const TensorRef& tensor) override { views_.try_emplace(tensor); }
+  void onView(const TensorRef& tensor) override { recording_.views.try_emplace(tensor); }
   void onType(const TensorRef& tensor, const ir::ValueType& type) override {
-    if (!assigned_.contains(tensor)) types_.try_emplace(tensor, type);
+    if (!assigned_.contains(tensor)) recording_.types.try_emplace(tensor, type);
   }
   void onAssign(const TensorRef& tensor, bool rebinds) override {
     met_.try_emplace(tensor, met_.size());
-    bool& all = assigned_[tensor];
-    all = all || rebinds;
+    assigned_[tensor] |= rebinds;
   }
   void onNumber(const TensorValue& number, detail::NextNumber next) override {
     addNumber(number, {std::move(next), 0, number->type()});
@@ -134,24 +155,17 @@ class Recorder final : public detail::Capture {
     std::ranges::sort(tensors, {}, [&](const Assigned& each) { return met_.at(each.tensor); });
     return tensors;
   }
-  // What it asked of tensors that are not gone, and the views() of those of which it met a view.
-  std::map<TensorRef, ir::ValueType> takeTypes() {
-    std::erase_if(types_, [](const auto& each) { return !each.first.exists(); });
-    return std::move(types_);
-  }
-  std::map<TensorRef, uint64_t> takeViews() {
-    for (auto& [tensor, views] : views_) views = tensor.views();
-    return std::move(views_);
-  }
-  std::vector<HostNumber> takeNumbers() { return std::move(numbers_); }
-  // Throws if the function read one on the host that it assigns to.
-  KnownTensors takeKnown() {
-    std::erase_if(known_, [](const auto& known) { return !known.first.exists(); });
-    for (const auto& [tensor, known] : known_) {
+  // Without what the graph tells: of tensors that are not gone. Throws if the function read one on
+  // the host that it assigns to.
+  Recording takeRecording() {
+    const auto isGone = [](const auto& each) { return !each.first.exists(); };
+    std::erase_if(recording_.types, isGone);
+    std::erase_if(recording_.known, isGone);
+    for (const auto& [tensor, known] : recording_.known)
       if (known.onHost && assigned_.contains(tensor))
         throwRead(known.site, "a tensor that it assigns to");
-    }
-    return std::move(known_);
+    for (auto& [tensor, views] : recording_.views) views = tensor.views();
+    return std::move(recording_);
   }
 
  private:
@@ -184,7 +198,7 @@ class Recorder final : public detail::Capture {
     if (numberOf(&value)) throwRead(currentCallSite(), "a number of fl::hostNumber");
     const auto read = reads_.find(&value);
     if (read == reads_.end()) return;
-    Known& known = known_[read->second.tensor];
+    Known& known = recording_.known[read->second.tensor];
     known.value = read->second.stored;
     known.onHost = known.onHost || onHost;
     if (onHost) known.site = currentCallSite();
@@ -199,9 +213,9 @@ class Recorder final : public detail::Capture {
   }
 
   void addNumber(const TensorValue& number, HostNumber source) {
-    numberOf_.emplace(number.get(), numbers_.size());
+    numberOf_.emplace(number.get(), recording_.numbers.size());
     numberValues_.push_back(number);
-    numbers_.push_back(std::move(source));
+    recording_.numbers.push_back(std::move(source));
   }
 
   TensorBackend& backend_;
@@ -209,36 +223,11 @@ class Recorder final : public detail::Capture {
   const ArgumentIndex& arguments_;
   const CallSite site_;  // of fl::compile
   std::unordered_map<const TensorAdapterBase*, Read> reads_;
-  KnownTensors known_;
-  std::map<TensorRef, ir::ValueType> types_;
-  std::map<TensorRef, uint64_t> views_;
+  Recording recording_;
   std::map<TensorRef, bool> assigned_;  // whether it is rebound
   std::map<TensorRef, size_t> met_;     // how many others before
   std::unordered_map<const TensorAdapterBase*, size_t> numberOf_;
   std::vector<TensorValue> numberValues_;
-  std::vector<HostNumber> numbers_;
-};
-
-// Where a parameter of the graph comes from.
-struct Input {
-  enum class Kind { Argument, Stored, HostNumber, Constant };
-  Kind kind = Kind::Constant;
-  size_t index = 0;                      // of the argument or the number
-  std::optional<TensorRef> tensor = {};  // that it is the value of
-  bool assigned = false;                 // the function assigns to that
-  LazyNodePtr value;                     // when it was recorded
-};
-
-struct Recording {
-  ir::Graph graph;
-  std::vector<Input> inputs;
-  std::vector<HostNumber> numbers;
-  // Of the graph's results: what the function returned, then what is assigned.
-  size_t returned = 0;
-  std::vector<Assigned> assigned;
-  KnownTensors known;
-  std::map<TensorRef, ir::ValueType> types;
-  std::map<TensorRef, uint64_t> views;  // TensorRef::views()
 };
 
 // Views, or the host, show what they showed of a tensor that the function gives another storage. A
@@ -316,8 +305,7 @@ class CompiledFunction::Calls {
     std::unique_ptr<runtime::LoadedSchedule> plan;
     // One a parameter, for the run.
     std::vector<MemoryBlockPtr> buffers;
-    std::vector<Number> numbers;
-    std::vector<Number> hostNumbers;
+    std::vector<Number> numbers, hostNumbers;
   };
 
   Replay& findReplay(TensorBackend& backend, Engine& engine, TensorList arguments) {
@@ -327,10 +315,8 @@ class CompiledFunction::Calls {
     for (const Tensor* argument : arguments)
       ir::addWords(&words, {argument->type(), argument->shape()});
     if (const auto* found = replays_.find(words)) return **found;
-    auto made = std::make_unique<Replay>(backend, engine);
-    Replay& replay = *made;
-    replays_.insert(words, std::move(made));
-    return replay;
+    replays_.insert(words, std::make_unique<Replay>(backend, engine));
+    return **replays_.find(words);
   }
 
   // What is returned are values, not views of what a later call assigns to.
@@ -397,10 +383,7 @@ class CompiledFunction::Calls {
 
   static Recording describe(Replay* replay, Recorder* recorder, const std::vector<Tensor>& results,
                             const ArgumentIndex& argumentOf) {
-    Recording recording;
-    recording.known = recorder->takeKnown();
-    recording.types = recorder->takeTypes();
-    recording.views = recorder->takeViews();
+    Recording recording = recorder->takeRecording();
     std::vector<LazyNodePtr> nodes;
     for (const Tensor& result : results) nodes.push_back(resultNode(*replay, result.value()));
     recording.returned = nodes.size();
@@ -436,7 +419,6 @@ class CompiledFunction::Calls {
       input.value = std::move(value);
       recording.inputs.push_back(std::move(input));
     }
-    recording.numbers = recorder->takeNumbers();
     return recording;
   }
 
@@ -468,10 +450,9 @@ class CompiledFunction::Calls {
     replay->buffers.assign(numbers.size(), nullptr);
     replay->numbers.assign(numbers.size(), Number());
     replay->hostNumbers.assign(recording.numbers.size(), Number());
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const Input& input = recording.inputs[i];
-      if (input.kind == Input::Kind::Constant) setInput(replay, i, input.value);
-    }
+    for (size_t i = 0; i < numbers.size(); ++i)
+      if (const Input& input = recording.inputs[i]; input.kind == Input::Kind::Constant)
+        setInput(replay, i, input.value);
   }
 
   static void setInput(Replay* replay, size_t i, const TensorValue& value) {

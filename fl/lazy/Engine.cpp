@@ -134,17 +134,8 @@ bool hasOp(const LazyNode& node, bool (*isOfKind)(ir::Op)) {
 }
 
 // Whether a plan may have the library compute it in another layout, and so other bits.
-bool hasLayouts(const LazyNode& node) {
-  return hasOp(node, [](ir::Op op) {
-    return ir::isOnImages(op) || op == ir::Op::Attention || op == ir::Op::AttentionBackward;
-  });
-}
-
-// Of an input that a plan writes to in place; one by one, what a later error gives back is kept.
-size_t bytesWrittenInPlace(const LazyNode& node) {
-  if (ir::opKind(node.op) != ir::Kind::Update) return 0;
-  const LazyNodePtr& old = node.operands[0];
-  return !old->pending() && isSpare(old) ? node.bytes() : 0;
+bool hasLayouts(ir::Op op) {
+  return ir::isOnImages(op) || op == ir::Op::Attention || op == ir::Op::AttentionBackward;
 }
 
 // Adds what `node` computes from `operands`. Its value; of a call with parts, by how much values
@@ -263,8 +254,11 @@ bool Engine::isWorthLittle(const Segment& segment) {
     return false;
   size_t written = 0;
   for (const LazyNode* node : segment.nodes) {
-    if (!node->isPart() && hasLayouts(*node)) return false;
-    written += bytesWrittenInPlace(*node);
+    if (!node->isPart() && hasOp(*node, hasLayouts)) return false;
+    if (ir::opKind(node->op) != ir::Kind::Update) continue;
+    // A plan writes to that in place; one by one, what a later error gives back is kept.
+    const LazyNodePtr& old = node->operands[0];
+    if (!old->pending() && isSpare(old)) written += node->bytes();
   }
   return written < segment.operators * kWorthWriting;
 }
@@ -422,10 +416,8 @@ void Engine::run(const Segment& segment, const Plan& plan) {
   for (int parameter : reusable) spare[parameter] = isSpare(*segment.inputs[parameter]);
   for (const LazyNodePtr* input : segment.inputs) buffers.push_back(segment.elementsOf(**input));
   auto outputs = elementsOf(segment, *plan.loaded, buffers, spare);
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const int channel = plan.images.empty() ? -1 : plan.images[i];
-    segment.results[i]->realize(std::move(outputs[i]), channel);
-  }
+  for (size_t i = 0; i < outputs.size(); ++i)
+    segment.results[i]->realize(std::move(outputs[i]), plan.images.empty() ? -1 : plan.images[i]);
 }
 
 void Engine::putInOrder(LazyNode* node) {
@@ -492,10 +484,9 @@ void Engine::realizeTogether(Nodes&& nodes) {
   const Plan& plan = known ? *known : addPlan(segment);
   const int compiled = known ? 0 : compiler_.request(plan.loaded->kernels(), currentCallSite());
   count(&runtime::counters().realizes);
-  if (logEnabled(1)) {
+  if (logEnabled(1))
     logLine(1, plans::describeRun("realize", plan.loaded->schedule(), segment.operators,
                                   known != nullptr, compiled, currentCallSite()));
-  }
   try {
     run(segment, plan);
   } catch (const OutOfMemory& lack) {
@@ -552,10 +543,9 @@ void Engine::realizeOneByOne(const Segment& segment) {
   }
   sightings_.noteOneByOne(calls, planned);
   count(&runtime::counters().realizes);
-  if (logEnabled(1)) {
+  if (logEnabled(1))
     logLine(1, detail::concat("realize: ", segment.operators, " ops -> ", calls,
                               " plans one by one, at ", currentCallSite().toString()));
-  }
   for (LazyNode* result : segment.results) result->realize(std::move(values[result->place]), -1);
 }
 
