@@ -1,7 +1,13 @@
 #include "fl/eager/EagerBackend.h"
 
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <span>
+
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
 #include "fl/base/ForkSafeMutex.h"

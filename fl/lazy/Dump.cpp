@@ -1,6 +1,7 @@
 #include "fl/lazy/Dump.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <unordered_map>
 

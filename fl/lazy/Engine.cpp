@@ -1,6 +1,7 @@
 #include "fl/lazy/Engine.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 
 #include "absl/cleanup/cleanup.h"
@@ -35,6 +36,7 @@ constexpr size_t kMaxPlans = 8192, kMaxPlanOperators = size_t{1} << 17;
 constexpr size_t kWorthPlanning = size_t{1} << 18, kLarge = size_t{1} << 22;
 // Or where they would copy that many bytes each which a plan writes in place.
 constexpr size_t kWorthWriting = size_t{1} << 17;
+// Refusals that are remembered.
 constexpr size_t kMostRefused = 64;
 
 // Words that describe a segment.

@@ -1,5 +1,7 @@
 #include "fl/lazy/LazyNode.h"
 
+#include <utility>
+
 #include "fl/lazy/Engine.h"
 #include "fl/runtime/MemoryManager.h"
 #include "fl/tensor/Capture.h"

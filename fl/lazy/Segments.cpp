@@ -36,8 +36,9 @@ bool isDone(const std::weak_ptr<LazyNode>& node) {
 // What a write that is held up gives back, and does not read, is computed for it.
 void keepOld(const PendingList::Update& update) {
   const LazyNodePtr value = update.value.lock();
+  if (!value || !value->isHeldUp) return;
   const auto old = std::dynamic_pointer_cast<LazyNode>(update.old.lock());
-  if (!value || !value->isHeldUp || !old || !old->pending() || old->isHeldUp) return;
+  if (!old || !old->pending() || old->isHeldUp) return;
   const auto isIt = [&](const LazyNodePtr& node) { return node == old; };
   if (std::ranges::none_of(value->operands, isIt) && std::ranges::none_of(value->olds, isIt))
     value->olds.push_back(old);
@@ -264,7 +265,7 @@ void Engine::noteUpdate(const std::shared_ptr<detail::TensorStorage>& tensor,
   if (was) was->writers.push_back(value);
   segments_[value->segment].updates.push_back(
       {tensor, old, was ? was->buffer : nullptr, was ? was->channel : -1, value});
-  keepOld(segments_[value->segment].updates.back());
+  if (value->isHeldUp) keepOld(segments_[value->segment].updates.back());
 }
 
 // Of tensors whose new value is lost, the last first, as one may have been written again and again.

@@ -185,8 +185,6 @@ constexpr const char* kTold =
     "history of a loss that is read before backward(), is not computed again; at "
     "tests/lazy/BudgetTest.cpp:";
 
-// What a plan leaves for a later one is no temporary: a loss that is read before backward() makes
-// results of every layer's values. They are told of, once, and not bounded.
 // Steps behind it have the plan that they would have, and leave nothing pending.
 TEST_F(Budget, WhatIsRefusedHoldsUpNothingElse) {
   setMemoryBudget(kActivation);
@@ -236,6 +234,8 @@ TEST_F(Budget, SeveralMayBeRefused) {
     EXPECT_NE(test::errorOf<std::runtime_error>([&] { each.scalar<float>(); }), "");
 }
 
+// What a plan leaves for a later one is no temporary: a loss that is read before backward() makes
+// results of every layer's values. They are told of, once, and not bounded.
 TEST_F(Budget, IsOfAPlanAndTellsOfResultsBeyondIt) {
   const auto forward = [&] {
     Variable x(x_, false);
