@@ -370,6 +370,12 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
     const Kernel& kernel = schedule.kernels[launch->kernel];
     for (size_t i = 0; i < launch->operands.size(); ++i)
       bytes += touchedBytes(kernel.operands[i], launch->operands[i], launch->extents);
+    for (const KernelValue& value : kernel.values) {  // of tables what is looked up
+      if (value.form != KernelValue::Form::Gather) continue;
+      const Dim places = Shape(launch->extents).elements();
+      const Dim table = bufferElements(schedule, *launch->operands[value.index].buffer, value.type);
+      bytes += static_cast<size_t>(std::min(places, table)) * getTypeSize(value.type);
+    }
   } else {
     const auto& call = std::get<LibraryStep>(step);
     // Over the old value a scatter reads and writes what changes.

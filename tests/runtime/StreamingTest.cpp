@@ -107,6 +107,22 @@ TEST_F(StreamingTest, LargeMapsAlongMemoryStream) {
   EXPECT_EQ(storesOf(Op::Transpose, {{dtype::f32, {1024, 512}}}, {1, 0}), Stores::Cached);
 }
 
+// A map moves whole cache lines, those of every second element too, and what it looks up.
+TEST_F(StreamingTest, WhatIsSkippedOrLookedUpCounts) {
+  const auto storesOfEverySecond = [&](Dim elements) {
+    return storesOf(Op::Slice, {{dtype::f16, {elements}}}, {1, elements / 2, 2, 0});
+  };
+  EXPECT_EQ(storesOfEverySecond(2 * kLarge), Stores::Streaming);
+  EXPECT_EQ(storesOfEverySecond(kLarge), Stores::Fetching);
+  EXPECT_EQ(storesOfEverySecond(kLarge / 8), Stores::Cached);
+  constexpr Dim kWidth = 64, kLines = 2 * kLarge / kWidth;
+  const auto storesOfLookup = [&](Dim lines) {
+    return storesOf(Op::Gather, {{dtype::f16, {kWidth, lines}}, {dtype::s64, {1, kLines}}}, {1, 1});
+  };
+  EXPECT_EQ(storesOfLookup(kLines), Stores::Streaming);
+  EXPECT_EQ(storesOfLookup(kLines / 4), Stores::Cached);  // from a table that is read again
+}
+
 // What is read again at each index of the last axis is taken in pieces, which end anywhere.
 TEST_F(StreamingTest, WhatIsReadAgainComesInTurns) {
   constexpr Dim kLine = (Dim{1} << 20) + 5, kTimes = 3;
@@ -180,6 +196,11 @@ TEST_F(StreamingTest, WhatFetchesAheadComputesTheSame) {
     expectSameBits(Op::Tanh, {large}, {}, Stores::Fetching);
     expectSameBits(Op::Amax, {large}, {0, 1}, Stores::Fetching);
     expectSameBits(Op::Amax, {large}, {0, 0}, Stores::Fetching);
+    for (const Dim stride : {2, -1}) {
+      const Dim elements = kLarge / 2 + 5, start = stride < 0 ? elements - 1 : 0;
+      expectSameBits(Op::Slice, {{type, {elements}}},
+                     {1, elements / std::abs(stride), stride, start}, Stores::Fetching);
+    }
   }
 }
 

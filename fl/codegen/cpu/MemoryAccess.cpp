@@ -44,12 +44,12 @@ void MemoryAccess::storeOne(LlvmValue value, llvm::Value* address) {
   builder_.CreateAlignedStore(math_.bytes(value).value, address, alignOf(value.type));
 }
 
-llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite) {
+llvm::Value* MemoryAccess::fetchAhead(llvm::Value* address, bool toWrite, bool isReversed) {
   if (ahead_ == 0) return address;
-  builder_.CreateIntrinsic(
-      llvm::Intrinsic::prefetch, {address->getType()},
-      {builder_.CreatePtrAdd(address, builder_.getInt64(ahead_)), builder_.getInt32(toWrite),
-       builder_.getInt32(ahead_ < 4096 ? 3 : 2), builder_.getInt32(1)});
+  llvm::Value* ahead = builder_.getInt64(isReversed ? -ahead_ : ahead_);
+  builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {address->getType()},
+                           {builder_.CreatePtrAdd(address, ahead), builder_.getInt32(toWrite),
+                            builder_.getInt32(ahead_ < 4096 ? 3 : 2), builder_.getInt32(1)});
   return address;
 }
 
@@ -143,6 +143,7 @@ LlvmValue MemoryAccess::loadStrided(const ElementRow& row, const Lanes& lanes) {
   llvm::Value* from = address(row, lanes.index);
   const auto whole = [&](int64_t element) {
     llvm::Value* begin = builder_.CreatePtrAdd(from, builder_.getInt64(element * size));
+    fetchAhead(begin, false, element < 0);
     return builder_.CreateAlignedLoad(type, begin, alignOf(row.type));
   };
   const auto reversed = [&] { return builder_.CreateVectorReverse(whole(1 - lanes_)); };

@@ -63,7 +63,7 @@ class MemoryAccess {
   // The address; code for more than the caches hold asks for a line some vectors behind it, as
   // processors see too few loads ahead where much is computed in between. What lies far ahead comes
   // into the cache of level 2, which keeps it until then.
-  llvm::Value* fetchAhead(llvm::Value* address, bool toWrite);
+  llvm::Value* fetchAhead(llvm::Value* address, bool toWrite, bool isReversed = false);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
   // Between the row and the buffer, in vectors of powers of two if it is contiguous.

@@ -361,8 +361,6 @@ class CpuSchedule : public ScheduleRunner {
     };
     if (launch.grain >= launch.domain) {
       part(0, launch.domain);
-    } else if (launch.turns == 1) {
-      host::threadPool().parallelFor(launch.domain, launch.grain, part);
     } else {
       const int64_t turn = launch.domain / launch.turns;
       host::threadPool().parallelFor(turn, launch.grain, [&](int64_t begin, int64_t end) {

@@ -1,6 +1,7 @@
 #include "fl/runtime/cpu/LaunchShape.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "fl/host/ThreadPool.h"
 
@@ -109,10 +110,11 @@ ir::Stores chooseStores(const ir::Schedule& schedule, const ir::LaunchStep& step
   const ir::Kernel& kernel = schedule.kernels[step.kernel];
   if (hasShortRows(kernel, step)) return ir::Stores::Across;
   const bool keeps = keepsRows(kernel, step), crosses = crossesMemory(kernel);
-  const size_t bytes = stepBytes(schedule, step);
-  const auto isShort = [](const ir::KernelOperand& operand) {
-    return getTypeSize(operand.type) < 4;
-  };
+  const auto skips = [](const auto& operand) { return std::abs(operand.strides[0]) > 1; };
+  // Of every second element all cache lines are moved.
+  const bool isSparse = !crosses && std::ranges::any_of(step.operands, skips);
+  const size_t bytes = stepBytes(schedule, step) * (isSparse ? 2 : 1);
+  const auto isShort = [](const auto& operand) { return getTypeSize(operand.type) < 4; };
   const bool asksEarly = kernel.gatherCount() == 0 &&
                          (kernel.reduced == 0 || std::ranges::any_of(kernel.operands, isShort));
   const bool isFar = bytes >= (asksEarly ? kFarFrom : kStreamFrom);
