@@ -227,11 +227,8 @@ std::vector<uint32_t> variedAxes(const Kernel& kernel) {
   std::vector<uint32_t> varied;
   for (const KernelValue& value : kernel.values) {
     uint32_t axes = 0;
-    if (value.form == KernelValue::Form::Load) {
-      axes = movingAxes(kernel.operands[value.index]);
-    } else if (value.form == KernelValue::Form::Total) {
-      axes = ~kernel.reduced & ((1u << kernel.rank) - 1);
-    }
+    if (value.form == KernelValue::Form::Load) axes = movingAxes(kernel.operands[value.index]);
+    if (value.form == KernelValue::Form::Total) axes = ~kernel.reduced & ((1u << kernel.rank) - 1);
     for (int arg : value.args) axes |= varied[arg];
     varied.push_back(axes);
   }

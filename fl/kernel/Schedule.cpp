@@ -370,9 +370,13 @@ size_t stepBytes(const Schedule& schedule, const Step& step) {
     const Kernel& kernel = schedule.kernels[launch->kernel];
     for (size_t i = 0; i < launch->operands.size(); ++i)
       bytes += touchedBytes(kernel.operands[i], launch->operands[i], launch->extents);
-    for (const KernelValue& value : kernel.values) {  // of tables what is looked up
+    const std::vector<uint32_t> varied = variedAxes(kernel);
+    for (size_t v = 0; v < varied.size(); ++v) {  // of tables what is looked up
+      const KernelValue& value = kernel.values[v];
       if (value.form != KernelValue::Form::Gather) continue;
-      const Dim places = Shape(launch->extents).elements();
+      Dim places = 1;
+      for (int axis = 0; axis < kernel.rank; ++axis)
+        places *= varied[v] >> axis & 1 ? launch->extents[axis] : 1;
       const Dim table = bufferElements(schedule, *launch->operands[value.index].buffer, value.type);
       bytes += static_cast<size_t>(std::min(places, table)) * getTypeSize(value.type);
     }
