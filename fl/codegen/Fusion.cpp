@@ -102,21 +102,25 @@ class Fuser {
     if (sameElements(graph_, view, graph_.type(id).shape) || !copied) value = view;
   }
 
-  // True if a map reads a line of far elements once for each of many other lines: as it is, each of
-  // them takes a cache line every time.
+  // True if a map reads a line of far elements once for each of many other lines, or a lookup as
+  // many elements as there are: as it is, each of them takes a cache line every time.
   bool isRereadAcrossLines(ValueId id, const ir::StridedLayout& layout) const {
     const Shape& shape = graph_.type(id).shape;
     return shape.ndim() > 0 && shape[0] > 1 && std::abs(layout.strides[0]) > 1 &&
            uses_.anyUser(id, [&](ValueId user) {
+             const Dim lines = looksUp(user, id) ? 1 : kManyLines;
              return isFusable(graph_, user) &&
-                    graph_.type(user).shape.elements() >= kManyLines * shape.elements();
+                    graph_.type(user).shape.elements() >= lines * shape.elements();
            });
   }
 
+  bool looksUp(ValueId user, ValueId id) const {
+    const Node& node = graph_.node(user);
+    return isLookedUp(node, 0) && node.operands[0] == id;
+  }
+
   bool isTable(ValueId id) const {
-    return uses_.anyUser(id, [&](ValueId user) {
-      return isLookedUp(graph_.node(user), 0) && graph_.node(user).operands[0] == id;
-    });
+    return uses_.anyUser(id, [&](ValueId user) { return looksUp(user, id); });
   }
 
   // Calls read a piece of memory in order wherever it begins.

@@ -9,18 +9,14 @@
 namespace fl::detail {
 namespace {
 
-// Reads the offsets, at the call: nothing that is computed from them would show a wrong one.
-void checkOffsets(const Tensor& offsets, Dim n) {
+// Which of `lines` lines each of n elements is in, given where each line begins: an element is in
+// as many lines as begin at or before it, but the first. The offsets are read at the call: nothing
+// that is computed from them would show a wrong one.
+Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
   const std::vector<long long> places = offsets.toHostVector<long long>();
   FL_USER_CHECK(
       places.front() == 0 && places.back() == n && std::is_sorted(places.begin(), places.end()),
       "Tensor: the offsets of a sparse matrix with ", n, " values must rise from 0 to ", n);
-}
-
-// Which of `lines` lines each of n elements is in, given where each line begins: an element is in
-// as many lines as begin at or before it, but the first.
-Tensor expandOffsets(const Tensor& offsets, Dim lines, Dim n) {
-  checkOffsets(offsets, n);
   Tensor begins = zeros({n + 1}, dtype::s64);
   if (lines > 1) begins(offsets(range(1, lines))) += 1LL;
   return n == 0 ? zeros({0}, dtype::s64) : cumsum(begins, 0)(range(0, n)).copy();
@@ -85,8 +81,10 @@ Tensor sparseMatmul(const SparseMatrix& matrix, bool transpose, const Tensor& de
   const Tensor to = column(transpose ? matrix.columns : matrix.rows);
   const Tensor factors = widened(applyOp(ir::Op::Gather, {turned(dense), from}, {axis, 0}));
   const Tensor products = factors * column(widened(matrix.values));
-  const Tensor none = zeros({matrix.shape[transpose ? 1 : 0], dense.dim(1)}, products.type());
-  const Tensor sums = applyOp(ir::Op::ScatterAdd, {turned(none), to, products}, {axis});
+  Shape shape = products.shape();
+  shape[axis] = matrix.shape[transpose ? 1 : 0];
+  const Tensor none = zeros(shape, products.type());
+  const Tensor sums = applyOp(ir::Op::ScatterAdd, {none, to, products}, {axis});
   return castTo(turned(sums), dense.type());
 }
 
