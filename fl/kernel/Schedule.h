@@ -162,7 +162,7 @@ inline const CallSite& stepSite(const Step& step) {
   return std::visit([](const auto& s) -> const CallSite& { return s.site; }, step);
 }
 
-// Bytes read and written by a step's kernel or library call, each operand counted once.
+// Bytes that a step reads and writes: each operand once, and of tables what is looked up.
 size_t stepBytes(const Schedule& schedule, const Step& step);
 
 // How far the places of neighbours along each axis of a launch are apart (KernelArgs), in the

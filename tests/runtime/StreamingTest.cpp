@@ -2,6 +2,7 @@
 // launches do, and that the bits are those of the tile interpreter.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <numeric>
 

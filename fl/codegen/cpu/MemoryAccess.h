@@ -60,9 +60,10 @@ class MemoryAccess {
   llvm::Value* address(const ElementRow& row, llvm::Value* index);
   // Of a vector under a stride.
   llvm::Value* addresses(const ElementRow& row, llvm::Value* index);
-  // The address; code for more than the caches hold asks for a line some vectors behind it, as
-  // processors see too few loads ahead where much is computed in between. What lies far ahead comes
-  // into the cache of level 2, which keeps it until then.
+  // The address; code for more than the caches hold asks for a line some vectors behind it, or
+  // in front of it where addresses fall, as processors see too few loads ahead where much is
+  // computed in between. What lies far ahead comes into the cache of level 2, which keeps it until
+  // then.
   llvm::Value* fetchAhead(llvm::Value* address, bool toWrite, bool isReversed = false);
   LlvmValue loadStrided(const ElementRow& row, const Lanes& lanes);
   void storeContiguous(LlvmValue value, llvm::Value* address);
