@@ -31,6 +31,12 @@ std::atomic<int> failures = 0;
   ++failures;
   throw std::bad_alloc();
 }
+// AddressSanitizer has its own.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept try {
+  return operator new(bytes);
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 

@@ -231,12 +231,13 @@ void Jit::Impl::compile(::mlir::ModuleOp module, int level) {
   auto host = llvm::cantFail(llvm::orc::JITTargetMachineBuilder::detectHost());
   host.setCodeGenOptLevel(static_cast<llvm::CodeGenOptLevel>(level));
   auto machine = llvm::cantFail(host.createTargetMachine());
-  ::mlir::ExecutionEngineOptions options;
-  options.transformer = [level, optimize = ::mlir::makeOptimizingTransformer(
-                                    level, 0, machine.get())](llvm::Module* code) {
+  const auto optimize = ::mlir::makeOptimizingTransformer(level, 0, machine.get());
+  const auto transform = [&](llvm::Module* code) {
     if (level > 0) extractLoops(code);
     return optimize(code);
   };
+  ::mlir::ExecutionEngineOptions options;
+  options.transformer = transform;  // a reference
   auto made = ::mlir::ExecutionEngine::create(module, options, std::move(machine));
   if (!made) {
     words += (words.empty() ? "" : "; ") + llvm::toString(made.takeError());

@@ -381,14 +381,18 @@ runtime::cuda::Driver driverTable() {
   table.cuMemcpyPeerAsync = copyFromPeer;
   table.cuMemsetD8Async = fill;
   table.cuModuleLoadData = [](CUmodule* module, const void* image) {
-    return call("cuModuleLoadData", [&](State&) {
-      *module = reinterpret_cast<CUmodule>(new Module{static_cast<const char*>(image)});
+    return call("cuModuleLoadData", [&](State& s) {
+      s.modules.push_back({static_cast<const char*>(image)});
+      *module = reinterpret_cast<CUmodule>(&s.modules.back());
       return CUDA_SUCCESS;
     });
   };
   table.cuModuleUnload = [](CUmodule module) {
-    delete reinterpret_cast<Module*>(module);
-    return CUDA_SUCCESS;
+    return call("cuModuleUnload", [&](State& s) {
+      s.modules.remove_if(
+          [&](const Module& each) { return &each == reinterpret_cast<const Module*>(module); });
+      return CUDA_SUCCESS;
+    });
   };
   table.cuModuleGetFunction = [](CUfunction* function, CUmodule module, const char* name) {
     const auto& [source, context] = *reinterpret_cast<Module*>(module);

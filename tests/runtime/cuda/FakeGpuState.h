@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -82,6 +83,7 @@ struct State {
   FakeGpu::Counts counts;
   std::vector<std::string> done, misuse;
   Blocks blocks, freed, pinned;
+  std::list<Module> modules;  // that are loaded
   size_t memory = kFakeMemory, live = 0;
   int accesses = 0;  // one within another
   cuuint64_t kept = 0;
