@@ -35,7 +35,7 @@ Block& liveBlock(const BlockCache& cache, const char* caller, const void* ptr) {
 // What the thread that has managers give back what is unused shares with them; never destroyed, as
 // managers may outlive static objects.
 struct Decay {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<CachingMemoryManager*> managers;
   std::atomic<bool> runs = false;  // the thread
 };
@@ -48,7 +48,7 @@ Decay& decay() {
 void runDecay(Milliseconds interval) {
   for (bool goesOn = true; goesOn;) {
     std::this_thread::sleep_for(interval);
-    const std::lock_guard<std::mutex> lock(decay().mutex);
+    const std::lock_guard lock(decay().mutex);
     // First, so that whoever comes to keep more from here on starts another one, or is seen.
     decay().runs = goesOn = false;
     for (CachingMemoryManager* each : decay().managers) goesOn |= each->giveBackUnused();
@@ -62,11 +62,8 @@ void startDecay() {
   if (decay().runs) return;
   const Milliseconds time(Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay));
   if (time.count() == 0 || decay().runs.exchange(true)) return;
-  // What is registered last runs first: this mutex is locked before those of managers, as the
-  // thread does it. A child has no such thread.
-  static const int registered =
-      pthread_atfork([] { decay().mutex.lock(); }, [] { decay().mutex.unlock(); },
-                     [] { decay().runs = false, decay().mutex.unlock(); });
+  // A child has no such thread.
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { decay().runs = false; });
   try {
     if (registered == 0) return std::thread(runDecay, time / 2).detach();
   } catch (const std::exception&) {  // there may be threads later
@@ -94,12 +91,12 @@ CachingMemoryManager::CachingMemoryManager(int numDevices,
   for (int device = 0; device < numDevices; ++device)
     CachingMemoryManager::addMemoryManagement(device);
   Flags::toInt("FL_MEMORY_DECAY", flags().memoryDecay);  // may throw, as giving back may not
-  const std::lock_guard<std::mutex> lock(decay().mutex);
+  const std::lock_guard lock(decay().mutex);
   decay().managers.push_back(this);
 }
 
 CachingMemoryManager::~CachingMemoryManager() {
-  const std::lock_guard<std::mutex> lock(decay().mutex);
+  const std::lock_guard lock(decay().mutex);
   std::erase(decay().managers, this);
 }
 
