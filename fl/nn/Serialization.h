@@ -10,8 +10,9 @@
 // objects may go into one file; loading may stop after the first ones.
 //
 // Errors are std::runtime_error naming the file: it cannot be opened or written, it is no such
-// file, it ends too early or is damaged, it holds a class that this program does not know or
-// something else than what is loaded.
+// file, it ends too early or is damaged, it holds a class that this program does not know, or
+// something else where tensors, Variables or modules are loaded. A number or a string is made of
+// whatever bytes are there.
 #pragma once
 
 #include <cereal/archives/binary.hpp>

@@ -51,6 +51,11 @@ void checkAxis(const char* function, const Tensor& input, Dim axis) {
                 " is out of range");
 }
 
+void checkCounted(const char* function, const Tensor& input, Dim places) {
+  FL_USER_CHECK(places <= Dim{1} << 32, describe(function, input), ": u32 does not count ", places,
+                " places");
+}
+
 Number stored(const Number& number, dtype type) {
   return type == dtype::b8 ? Number(type, number.toInt() & 0xff) : number.cast(type);
 }

@@ -62,6 +62,8 @@ TensorValue applyOp(ir::Op op, std::vector<TensorValue> operands, const ir::Attr
 
 // Throws the user's error of `function` unless `axis` is a dimension of `input`.
 void checkAxis(const char* function, const Tensor& input, Dim axis);
+// The same where u32 counts fewer places than there are.
+void checkCounted(const char* function, const Tensor& input, Dim places);
 // Along axis 0 a scalar is a line of one element.
 inline bool isScalarAlong(const Tensor& input, Dim axis) { return input.ndim() == 0 && axis == 0; }
 // What a tensor of `type` holds of a number that it is filled or updated with: of b8 any char,

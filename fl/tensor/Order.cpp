@@ -21,6 +21,7 @@ Dim lengthOf(const char* name, const Tensor& input, Dim axis, SortMode mode) {
   checkEnumerator(name, "SortMode", mode, SortMode::Ascending);
   if (detail::isScalarAlong(input, axis)) return 1;
   detail::checkAxis(name, input, axis);
+  detail::checkCounted(name, input, input.dim(axis));
   return input.dim(axis);
 }
 
@@ -96,9 +97,8 @@ Tensor TensorBackend::median(const Tensor& input, const std::vector<int>& axes,
     permutation.push_back(axis);
   }
   FL_USER_CHECK(count > 0, detail::describe("median", input), ": no elements");
-  for (Dim i = 0; i < input.ndim(); ++i) {
-    if (std::find(reduced.begin(), reduced.end(), i) == reduced.end()) permutation.push_back(i);
-  }
+  for (Dim i = 0; i < input.ndim(); ++i)
+    if (std::ranges::count(reduced, i) == 0) permutation.push_back(i);
   const Tensor counted = input.type() == dtype::b8 ? input != false : input;  // as sums count
   const Tensor wide = detail::castTo(counted, detail::meanType(input.type()));
   const Tensor lines =

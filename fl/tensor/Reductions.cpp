@@ -138,6 +138,7 @@ Tensor TensorBackend::std(const Tensor& input, const std::vector<int>& axes, con
 
 Tensor TensorBackend::norm(const Tensor& input, const std::vector<int>& axes, double p,
                            const bool keepDims) {
+  FL_USER_CHECK(!std::isnan(p), detail::describe("norm", input), ": p is no number");
   const Tensor wide = widened(input);
   if (p == 0) return sum((wide != 0).astype(wide.type()), axes, keepDims);
   // No elements are zeros, of which there is no largest.

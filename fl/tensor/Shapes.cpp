@@ -125,13 +125,13 @@ Tensor TensorBackend::pad(const Tensor& tensor, const std::vector<std::pair<int,
 
 // The shape of the result depends on the data, so it is found on the host, at the call.
 Tensor TensorBackend::nonzero(const Tensor& tensor) {
+  detail::checkCounted("nonzero", tensor, static_cast<Dim>(tensor.elements()));
   const std::vector<char> holds = (tensor != false).toHostVector<char>();
   const auto count = std::count_if(holds.begin(), holds.end(), [](char held) { return held != 0; });
   // Each index is written where the next one goes; what does not hold is written over, and one
   // place more takes what follows the last that does.
   std::vector<unsigned> indices(count + 1);
-  size_t next = 0;
-  for (size_t i = 0; i < holds.size(); ++i) {
+  for (size_t i = 0, next = 0; i < holds.size(); ++i) {
     indices[next] = static_cast<unsigned>(i);
     next += holds[i] != 0;
   }

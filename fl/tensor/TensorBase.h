@@ -262,9 +262,7 @@ class Tensor {
   void setValue(TensorValue value) const;
   template <typename T>
   void checkHostType(const char* function) const {
-    if constexpr (!std::is_void_v<T>) {
-      checkHostType(dtype_traits<T>::fl_type, function);
-    }
+    if constexpr (!std::is_void_v<T>) checkHostType(dtype_traits<T>::fl_type, function);
   }
   void checkHostType(dtype type, const char* function) const;
   template <typename T>
@@ -328,7 +326,8 @@ template <typename... Ts>
   FL_API_ENTRY();
   return concatenate(std::vector<Tensor>{args...}, axis);
 }
-// The u32 column-major indices of the elements that are not 0, in order. Reads the tensor.
+// The u32 column-major indices of the elements that are not 0, in order. Reads the tensor, which
+// has up to 2^32 elements, as masks have.
 Tensor nonzero(const Tensor& tensor);
 // A pair (before, after) a dimension; those behind the last are of size 1.
 Tensor pad(const Tensor& input, const std::vector<std::pair<int, int>>& padWidths,

@@ -55,9 +55,8 @@ TensorExtensionBase& TensorExtensionCache::get(TensorBackendType backend,
 
 bool TensorExtensionCache::supportDataType(const dtype& type) const {
   std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto& [extensionType, extension] : extensions_) {
+  for (const auto& [extensionType, extension] : extensions_)
     if (extension && !extension->isDataTypeSupported(type)) return false;
-  }
   return true;
 }
 

@@ -11,7 +11,10 @@
 
 namespace fl {
 
-void init() { defaultTensorBackend(); }
+void init() {
+  FL_API_ENTRY();
+  defaultTensorBackend();
+}
 
 namespace {
 
@@ -61,9 +64,8 @@ namespace {
 template <typename T>
 std::vector<std::string> wordsOf(const std::vector<T>& values) {
   std::vector<std::string> words;
-  for (const T& value : values) {
+  for (const T& value : values)
     words.push_back(value != value ? "nan" : detail::concat(value));  // of either sign
-  }
   return words;
 }
 
@@ -98,10 +100,9 @@ std::string Tensor::toString() const {
   for (size_t base = 0; base < words.size(); base += rows * columns) {
     if (ndim() > 2) os << matrixPlace(shape(), base / (rows * columns)) << "\n";
     for (Dim row = 0; row < rows; ++row) {
-      for (Dim column = 0; column < columns; ++column) {
+      for (Dim column = 0; column < columns; ++column)
         os << (column ? " " : "") << std::setw(static_cast<int>(width))
            << words[base + column * rows + row];
-      }
       os << "\n";
     }
   }

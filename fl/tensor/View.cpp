@@ -53,9 +53,8 @@ class Indexing {
 
   // Makes the view show what was indexed.
   void finish() {
-    if (sizes_ != in_.get() || strides_ != std::vector<Dim>(in_.ndim(), 1)) {
+    if (sizes_ != in_.get() || strides_ != std::vector<Dim>(in_.ndim(), 1))
       view_->moves.push_back({Kind::Box, Shape(sizes_), starts_, strides_});
-    }
     Shape shape(sizes_), left;
     for (const auto& [axis, index] : lookups_) {
       CallSite site = currentCallSite();
@@ -65,10 +64,9 @@ class Indexing {
       view_->moves.push_back(
           {Kind::Lookup, shape, {}, {}, axis, reshape(placesOf(index), along).value(), site});
     }
-    for (int i = 0; i < shape.ndim(); ++i) {
+    for (int i = 0; i < shape.ndim(); ++i)
       if (kept_[i] && (i < std::max(shown_.ndim(), 1) || shape[i] != 1))
         left.get().push_back(shape[i]);
-    }
     view_->shape = shape;
     reshapeTo(left.ndim() == 0 ? Shape({1}) : left);
   }
@@ -105,13 +103,14 @@ class Indexing {
     const Dim start = r.start() < 0 ? r.start() + size : r.start();
     const Dim last = r.end().value_or(size);
     const Dim end = last < 0 ? last + size : last;
-    const bool inside = 0 <= start && start < end && end <= size;
+    // All of no elements is no element.
+    const bool inside = 0 <= start && start + (size > 0) <= end && end <= size;
     FL_USER_CHECK(
         inside && r.stride() > 0, described(), "range [", r.start(), ", ",
         r.end() ? std::to_string(*r.end()) : "end", ") with stride ", r.stride(),
         r.stride() > 0 ? " is empty or out of range" : ": must be positive, flip() reverses,",
         place());
-    addBox(start, (end - start - 1) / r.stride() + 1, r.stride(), true);
+    addBox(start, end > start ? (end - start - 1) / r.stride() + 1 : 0, r.stride(), true);
   }
 
   void addTensor(Dim size, const Tensor& index) {
@@ -167,8 +166,7 @@ TensorValue writeMove(const TensorValue& base, const ViewMove& move, const Tenso
 }  // namespace
 
 bool TensorView::hasLookups() const {
-  return std::any_of(moves.begin(), moves.end(),
-                     [](const ViewMove& move) { return move.kind == Kind::Lookup; });
+  return std::ranges::count(moves, Kind::Lookup, &ViewMove::kind) > 0;
 }
 
 void TensorView::index(const std::vector<Index>& indices, dtype type) {

@@ -170,6 +170,10 @@ TEST(Indexing, LiteralsRangesSpanAndEnd) {
   EXPECT_THAT(errorOf([&] { x(4); }),
               HasSubstr("for dimension 0 of 4 elements, at tests/tensor/TensorTest"));
   EXPECT_THAT(errorOf([&] { x(range(2, 2)); }), HasSubstr("range [2, 2) with stride 1 is empty"));
+  const Tensor none = full({0, 3}, 1.0);
+  for (const range& all : {range(), range(0, end), range(0, end, 2), range(0, 0)})
+    EXPECT_EQ(none(all, range(1, end)).shape(), Shape({0, 2}));
+  EXPECT_THAT(errorOf([&] { none(range(0, 1)); }), HasSubstr("is empty or out of range"));
   EXPECT_THAT(errorOf([&] { x(0, 0, 1); }), HasSubstr("for dimension 2 of 1 elements"));
 }
 
