@@ -8,6 +8,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "fl/base/FloatEnvironment.h"
 #include "fl/base/Shape.h"
 
 namespace fl {
@@ -109,6 +110,7 @@ class CallSiteScope {
   CallSiteScope& operator=(const CallSiteScope&) = delete;
 
  private:
+  const FloatEnvironment environment_;
   bool outermost_, tells_;
 };
 

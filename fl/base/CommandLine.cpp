@@ -9,23 +9,15 @@
 #include "absl/flags/usage_config.h"
 
 namespace fl {
-namespace {
 
-// Under the name of this variable `bazel run` tells where the user stands.
-constexpr const char* kUserDirectory = "BUILD_WORKING_DIRECTORY";
-
-void goToUser() {
+std::vector<char*> parseCommandLine(const char* usage, const char* file, int argc, char** argv) {
+  // Under the name of this variable `bazel run` tells where the user stands.
+  constexpr const char* kUserDirectory = "BUILD_WORKING_DIRECTORY";
   if (const char* directory = std::getenv(kUserDirectory)) {
     std::filesystem::current_path(directory);
     // What this program starts stands where it is started.
     unsetenv(kUserDirectory);
   }
-}
-
-}  // namespace
-
-std::vector<char*> parseCommandLine(const char* usage, const char* file, int argc, char** argv) {
-  goToUser();
   absl::SetProgramUsageMessage(usage);
   absl::FlagsUsageConfig config;
   config.contains_help_flags = [name = std::string(file)](absl::string_view flagsFile) {

@@ -47,10 +47,9 @@ void* CudaLibrary::open(const std::string& file) {
 
 void* CudaLibrary::find(const char* function) {
   void* found = handle_ == nullptr ? nullptr : dlsym(handle_, function);
-  if (found == nullptr && problem_.empty()) {
+  if (found == nullptr && problem_.empty())
     problem_ = detail::concat("CUDA: fl is built for CUDA ", cudaVersionText(builtFor_), ", and ",
                               path_, " is older: it has no ", function);
-  }
   return found;
 }
 

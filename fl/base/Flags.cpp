@@ -11,14 +11,11 @@
 namespace fl {
 namespace {
 
-bool isNumber(const std::string& value) {
-  return !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-}
-
 // `values` as in Flags.def.
 bool isAllowed(const std::string& value, const std::string& values) {
   if (values.empty()) return true;
-  if (values == "number") return isNumber(value);
+  if (values == "number")
+    return !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
   return ("|" + values + "|").find("|" + value + "|") != std::string::npos;
 }
 
@@ -56,10 +53,9 @@ Flags readFlags() {
 }
 
 void checkValue(const char* env, const std::string& value, const std::string& values) {
-  if (!isAllowed(value, values)) {
+  if (!isAllowed(value, values))
     throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is not " +
                                 (values == "number" ? "a number from 0 on" : "one of " + values));
-  }
   if (values == "number") Flags::toInt(env, value);
 }
 
@@ -76,10 +72,9 @@ long Flags::toInt(const char* env, const std::string& value) {
   errno = 0;
   const long number = std::strtol(value.c_str(), &end, 10);
   const bool isInteger = !value.empty() && !*end;
-  if (!isInteger || errno == ERANGE) {
+  if (!isInteger || errno == ERANGE)
     throw std::invalid_argument(std::string(env) + ": \"" + value + "\" is " +
                                 (isInteger ? "too large a number" : "no integer"));
-  }
   return number;
 }
 

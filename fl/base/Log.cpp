@@ -18,11 +18,10 @@ struct Log {
     if (spec.empty()) return;
     const size_t comma = spec.find(',');
     level = static_cast<int>(Flags::toInt("FL_LOG", spec.substr(0, comma)));
-    if (comma != std::string::npos) {
-      file = std::fopen(spec.substr(comma + 1).c_str(), "a");
-      if (!file) throw std::invalid_argument("FL_LOG: cannot write " + spec.substr(comma + 1));
-      std::setvbuf(file, nullptr, _IONBF, 0);  // no child has a part of a line
-    }
+    if (comma == std::string::npos) return;
+    file = std::fopen(spec.substr(comma + 1).c_str(), "a");
+    if (!file) throw std::invalid_argument("FL_LOG: cannot write " + spec.substr(comma + 1));
+    std::setvbuf(file, nullptr, _IONBF, 0);  // no child has a part of a line
   }
 };
 

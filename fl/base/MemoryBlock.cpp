@@ -19,11 +19,10 @@ MemoryBlockPtr MemoryBlock::inForm(const std::string& form,
 }
 
 void MemoryBlock::willChange() {
-  if (hasForms_) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    forms_.clear();
-    hasForms_ = false;
-  }
+  if (!hasForms_) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  forms_.clear();
+  hasForms_ = false;
 }
 
 }  // namespace fl

@@ -22,10 +22,9 @@ std::vector<int> MinimumCut::reach() const {
   for (size_t next = 0; next < queue.size(); ++next) {
     for (const int edge : out_[queue[next]]) {
       const auto& [to, left] = edges_[edge];
-      if (left > 0 && to != kSource && by[to] < 0) {
-        by[to] = edge;
-        queue.push_back(to);
-      }
+      if (left <= 0 || to == kSource || by[to] >= 0) continue;
+      by[to] = edge;
+      queue.push_back(to);
     }
   }
   return by;

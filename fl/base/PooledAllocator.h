@@ -22,11 +22,8 @@ class BlockPool {
 
   static void giveBack(void* block) {
     std::vector<void*>* const blocks = kept();
-    if (blocks && blocks->size() < blocks->capacity()) {
-      blocks->push_back(block);
-    } else {
-      ::operator delete(block, kBytes);
-    }
+    if (blocks && blocks->size() < blocks->capacity()) return blocks->push_back(block);
+    ::operator delete(block, kBytes);
   }
 
  private:

@@ -52,28 +52,25 @@ ScopedProfiler::ScopedProfiler() {
 
 ScopedProfiler::~ScopedProfiler() {
   std::lock_guard lock(profile().mutex);
-  if (--profile().profilers == 0) {
-    profile().active = false;
-    report(profile().pieces);
-    profile().pieces.clear();
-  }
+  if (--profile().profilers > 0) return;
+  profile().active = false;
+  report(profile().pieces);
+  profile().pieces.clear();
 }
 
 ProfileTracer::ProfileTracer(const std::string& name) {
-  if (profile().active.load(std::memory_order_relaxed)) {
-    name_ = name;
-    start_ = steady_clock::now();
-  }
+  if (!profile().active.load(std::memory_order_relaxed)) return;
+  name_ = name;
+  start_ = steady_clock::now();
 }
 
 ProfileTracer::~ProfileTracer() {
-  if (!name_.empty()) {
-    const auto time = steady_clock::now() - start_;
-    std::lock_guard lock(profile().mutex);
-    Piece& piece = profile().pieces[name_];
-    ++piece.calls;
-    piece.time += time;
-  }
+  if (name_.empty()) return;
+  const auto time = steady_clock::now() - start_;
+  std::lock_guard lock(profile().mutex);
+  Piece& piece = profile().pieces[name_];
+  ++piece.calls;
+  piece.time += time;
 }
 
 }  // namespace fl::detail

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_join.h"
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
+#include "fl/base/Text.h"
 
 namespace fl {
 
@@ -43,20 +45,12 @@ const Dim& Shape::operator[](size_t dim) const {
   return dims_[dim];
 }
 
-namespace {
-std::string join(const std::vector<Dim>& dims, const char* separator) {
-  std::string text;
-  for (size_t i = 0; i < dims.size(); ++i) text += (i ? separator : "") + std::to_string(dims[i]);
-  return text;
-}
-}  // namespace
-
-std::string Shape::toString() const { return "(" + join(dims_, ", ") + ")"; }
+std::string Shape::toString() const { return "(" + absl::StrJoin(dims_, ", ") + ")"; }
 
 std::ostream& operator<<(std::ostream& os, const Shape& shape) { return os << shape.toString(); }
 
 std::string typeToString(dtype type, const Shape& shape) {
-  return dtypeToString(type) + "[" + join(shape.get(), ",") + "]";
+  return dtypeToString(type) + listToString(shape.get());
 }
 
 Shape squeezed(const Shape& shape) {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <limits>
 
+#include "absl/strings/str_join.h"
+
 namespace fl {
 namespace {
 
@@ -16,13 +18,12 @@ Lexer::Lexer(std::string text) : text_(std::move(text)) { advance(); }
 
 void Lexer::advance() {
   while (next_ < text_.size()) {
-    if (std::isspace(static_cast<unsigned char>(text_[next_]))) {
+    if (std::isspace(static_cast<unsigned char>(text_[next_])))
       ++next_;
-    } else if (text_.compare(next_, 2, "//") == 0) {
+    else if (text_.compare(next_, 2, "//") == 0)
       next_ = std::min(text_.find('\n', next_), text_.size());
-    } else {
+    else
       break;
-    }
   }
   begin_ = next_;
   if (next_ < text_.size()) {
@@ -72,9 +73,8 @@ int64_t Lexer::takeInteger() {
 int Lexer::takeIndex() {
   const size_t position = begin_;
   const int64_t value = takeInteger();
-  if (value < 0 || value > std::numeric_limits<int>::max()) {
+  if (value < 0 || value > std::numeric_limits<int>::max())
     failAt(position, std::to_string(value) + " is no index");
-  }
   return static_cast<int>(value);
 }
 
@@ -156,9 +156,7 @@ void Lexer::failAt(size_t position, const std::string& message) const {
 }
 
 std::string listToString(const std::vector<Dim>& values) {
-  std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i) text += (i ? "," : "") + std::to_string(values[i]);
-  return text + "]";
+  return "[" + absl::StrJoin(values, ",") + "]";
 }
 
 }  // namespace fl

@@ -18,8 +18,8 @@
 #include "fl/base/CallSite.h"
 #include "fl/base/Error.h"
 #include "fl/base/Flags.h"
+#include "fl/base/FloatEnvironment.h"
 #include "fl/host/ControlGroups.h"
-#include "fl/host/FloatEnvironment.h"
 
 namespace fl::host {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "fl/base/Error.h"
-#include "fl/host/FloatEnvironment.h"
+#include "fl/base/FloatEnvironment.h"
 #include "fl/ir/Interpreter.h"
 #include "fl/planner/Memory.h"
 #include "fl/planner/Planner.h"
@@ -346,7 +346,7 @@ LoadedSchedule::Outputs ScheduleRunner::run(std::span<const MemoryBlockPtr> buff
   for (const MemoryBlockPtr& output : outputs)
     frame.outputs.push_back(output ? output->data() : nullptr);
   {
-    const host::FloatEnvironment environment;
+    const FloatEnvironment environment;
     frame.poisons = arena != nullptr && poisons();
     for (size_t i = 0; frame.poisons && i < schedule_.temporaries.size(); ++i)
       if (!schedule_.temporaries[i].onHost) frame.born.push_back(&schedule_.temporaries[i]);
