@@ -205,7 +205,9 @@ namespace detail {
 
 CallSiteScope::CallSiteScope(const void* address, const char* function,
                              const CallOperands* operands)
-    : outermost_(current.address() == nullptr), tells_(operands && !given) {
+    : outermost_(current.address() == nullptr),
+      tells_(operands && !given),
+      environment_(outermost_) {
   if (outermost_) current.set(address, function);
   if (tells_) given = operands;
 }

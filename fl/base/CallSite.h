@@ -110,8 +110,8 @@ class CallSiteScope {
   CallSiteScope& operator=(const CallSiteScope&) = delete;
 
  private:
-  const FloatEnvironment environment_;
   bool outermost_, tells_;
+  const FloatEnvironment environment_;
 };
 
 // What is recorded in its life is the doing of another call than the outermost one of now.

@@ -9,28 +9,27 @@
 
 namespace fl {
 
-// Of this thread, as long as it lives; then the caller's is back, without a trace of exceptions.
+// Of this thread, as long as it lives; then the caller's is back. One that another of this thread's
+// outlives may be told so, which saves it some nanoseconds.
 class FloatEnvironment {
  public:
-  FloatEnvironment() : control_(_mm_getcsr()) {
-    if (isComputing()) return;
+  explicit FloatEnvironment(bool isOuter = true) {
+    if (!isOuter || (_mm_getcsr() & ~kSticky) == kComputing) return;
     std::feholdexcept(&callers_);  // the x87 unit, by which libgcc raises exceptions, traps too
     _mm_setcsr(kComputing);
+    isOther_ = true;
   }
   ~FloatEnvironment() {
-    if (!isComputing()) std::fesetenv(&callers_);
-    if (_mm_getcsr() != control_) _mm_setcsr(control_);
+    if (isOther_) std::fesetenv(&callers_);
   }
   FloatEnvironment(const FloatEnvironment&) = delete;
   FloatEnvironment& operator=(const FloatEnvironment&) = delete;
 
  private:
-  static constexpr unsigned kSticky = 0x3f;  // which exceptions there were
-  static constexpr unsigned kComputing = _MM_MASK_MASK | _MM_ROUND_NEAREST;
-  bool isComputing() const { return (control_ & ~kSticky) == kComputing; }
-
-  const unsigned control_;
+  // The bits for exceptions that there were, and what all others are.
+  static constexpr unsigned kSticky = 0x3f, kComputing = _MM_MASK_MASK | _MM_ROUND_NEAREST;
   std::fenv_t callers_;
+  bool isOther_ = false;
 };
 
 }  // namespace fl
