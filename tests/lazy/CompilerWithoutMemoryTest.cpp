@@ -14,6 +14,7 @@
 #include "fl/lazy/LazyBackend.h"
 #include "fl/tensor/tensor.h"
 #include "tests/lazy/Counts.h"
+#include "tests/lazy/MallocNew.h"
 
 namespace {
 
@@ -31,14 +32,6 @@ std::atomic<int> failures = 0;
   ++failures;
   throw std::bad_alloc();
 }
-// AddressSanitizer has its own.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept try {
-  return operator new(bytes);
-} catch (const std::bad_alloc&) {
-  return nullptr;
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 namespace fl::testing {
 namespace {

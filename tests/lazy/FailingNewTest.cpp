@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "fl/fl.h"
+#include "tests/lazy/MallocNew.h"
 
 namespace {
 
@@ -32,14 +33,6 @@ thread_local bool failsOnce = false, hasFailed = false;
   if (block == nullptr) throw std::bad_alloc();
   return block;
 }
-// AddressSanitizer has its own.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept try {
-  return operator new(bytes);
-} catch (const std::bad_alloc&) {
-  return nullptr;
-}
-[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
-[[gnu::noinline]] void operator delete(void* block, std::size_t) noexcept { std::free(block); }
 
 namespace fl::testing {
 namespace {
