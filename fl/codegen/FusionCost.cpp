@@ -35,9 +35,8 @@ struct Reader {
   // Calls f(operand) for what `id` reads in registers or memory: numbers and indices are neither.
   template <class F>
   void forEachRead(ValueId id, F&& f) const {
-    for (ValueId operand : graph.node(id).operands) {
+    for (ValueId operand : graph.node(id).operands)
       contains(base(operand)) ? f(operand) : codegen::forEachRead(graph, plan, again, operand, f);
-    }
   }
 };
 

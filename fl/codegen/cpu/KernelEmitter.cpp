@@ -218,8 +218,8 @@ constexpr int64_t kElementsAhead = 2048;
 
 // Runs that lie apart in memory are not foreseen by the processor. What is asked for lies at the
 // same place of axes 1 and 2 where axis 3 is some steps on, or as far along the last axis.
-std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
-  std::vector<llvm::Value*> distances(kernel_.operands.size());
+Values KernelEmitter::distancesAhead() {
+  Values distances(kernel_.operands.size());
   if (!plan_.nested) return distances;
   const int axis = std::min(kernel_.rank - 1, 3);
   llvm::Value* elements = arguments_.extents[0];
@@ -237,23 +237,21 @@ std::vector<llvm::Value*> KernelEmitter::distancesAhead() {
   return distances;
 }
 
-// Into the cache of level 2: lines that lie a power of two apart would drive one another out of
-// level 1 before they are used.
-void KernelEmitter::fetch(llvm::Value* address, int64_t bytes, bool toWrite) {
+void KernelEmitter::fetch(llvm::Value* address, int64_t bytes, bool toWrite, bool isNear) {
   for (int64_t byte = 0; byte < bytes; byte += 64)
     builder_.CreateIntrinsic(
         llvm::Intrinsic::prefetch, {address->getType()},
         {builder_.CreatePtrAdd(address, number(byte)), builder_.getInt32(toWrite),
-         builder_.getInt32(2), builder_.getInt32(1)});
+         builder_.getInt32(isNear ? 3 : 2), builder_.getInt32(1)});
 }
 
-void KernelEmitter::fetchAhead(llvm::ArrayRef<llvm::Value*> distances, llvm::Value* index) {
+void KernelEmitter::fetchAhead(const Values& distances, llvm::Value* index, bool isNear) {
   for (size_t i = 0; i < distances.size(); ++i) {
     if (!distances[i]) continue;
     const dtype type = kernel_.operands[i].type;
     llvm::Value* row = builder_.CreatePtrAdd(values_.at(static_cast<int>(i)), distances[i]);
     if (index) row = builder_.CreateGEP(math_.elementType(type), row, index);
-    fetch(row, index ? plan_.unroll * plan_.lanes * getTypeSize(type) : 1);
+    fetch(row, index ? plan_.unroll * plan_.lanes * getTypeSize(type) : 1, false, isNear);
   }
 }
 

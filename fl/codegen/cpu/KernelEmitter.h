@@ -57,13 +57,15 @@ class KernelEmitter {
   // Indices [now.along, end) of axis 0 for each of `runs`.
   void emitNest(const Position& now, llvm::Value* end, const Runs& runs);
   // How far, in bytes, the runs of each operand lie ahead that are asked for; null where none are.
-  std::vector<llvm::Value*> distancesAhead();
+  Values distancesAhead();
   // Asks for what lies so many bytes on, of each operand that has a distance: the first line of it,
   // or those of the vectors at `index`.
-  void fetchAhead(llvm::ArrayRef<llvm::Value*> distances, llvm::Value* index = nullptr);
+  void fetchAhead(const Values& distances, llvm::Value* index = nullptr, bool isNear = false);
   // Asks for the lines that gathers look up kLinesAhead indices of axis 1 after `line`.
   void fetchLines(const Position& now, llvm::Value* line, llvm::Value* plane);
-  void fetch(llvm::Value* address, int64_t bytes = 1, bool toWrite = false);
+  // Into the cache of level 2, unless it is near: lines that lie a power of two apart would drive
+  // one another out of level 1 before they are used.
+  void fetch(llvm::Value* address, int64_t bytes = 1, bool toWrite = false, bool isNear = false);
 
   // Maps: indices [begin, end) of axis 0.
   void emitMap(llvm::Value* begin, llvm::Value* end);
@@ -123,11 +125,12 @@ class KernelEmitter {
   // total = op(total, part), in the type of the total.
   llvm::Value* addToTotal(const Reduce& reduce, llvm::Value* total, llvm::Value* part);
   // Of each operand, the bytes to what is read `steps` on along `axis`, or twice as many of few
-  // bytes, which come too soon; 0 if a row is of more than `mostBytes`, null of what is no row.
-  // Later sweeps of a kept element, which find in the caches what the first has left there, and a
-  // long first one ask for what the first reads of the next one: what one of them asks for again
-  // costs little; what is asked for in one alone comes too fast for the memory.
-  Values distancesOfRows(int axis, int64_t steps, int64_t mostBytes);
+  // bytes, which come too soon; 0 unless a row is of more bytes than `beyond` and at most
+  // `mostBytes`, null of what is no row.
+  Values distancesOfRows(int axis, int64_t steps, int64_t beyond, int64_t mostBytes);
+  // Whether a sweep asks for what the first one reads of the next kept element: the second, which
+  // finds in the caches what the first has left there, or a first one that takes long.
+  bool asksForNextRow(int stage) const;
   // Puts back in order what are every second element.
   void inOrder(llvm::Value*& even, llvm::Value*& odd);
   Values sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* end, const Values& lanes);
@@ -192,7 +195,7 @@ class KernelEmitter {
   ValueScopes values_;
   const KernelPlan linePlan_;
   ValueScopes lines_;  // where gathers of lines begin
-  const std::vector<llvm::Value*> ahead_;
+  const Values ahead_;
   const int vectorBits_;
   const std::vector<TileCopy> copies_;  // of tiled maps
   std::vector<TileSums> sums_;          // of column kernels, by reduction

@@ -93,9 +93,8 @@ void planStages(const Kernel& kernel, const ir::Target& target, bool keepsRows, 
 std::vector<bool> readAsVectors(const Kernel& kernel) {
   std::vector<bool> read(kernel.values.size());
   for (const KernelStage& stage : kernel.stages) addUsed(stage, &read);
-  for (const KernelValue& value : kernel.values) {
+  for (const KernelValue& value : kernel.values)
     for (int arg : value.args) read[arg] = read[arg] || !drawsNumber(value);
-  }
   return read;
 }
 

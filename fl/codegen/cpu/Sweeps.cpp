@@ -134,7 +134,15 @@ Values KernelEmitter::sweepRowTurn(int stage, llvm::Value* begin, llvm::Value* e
   return result;
 }
 
-Values KernelEmitter::distancesOfRows(int axis, int64_t steps, int64_t mostBytes) {
+bool KernelEmitter::asksForNextRow(int stage) const {
+  const auto begin = kernel_.stages.begin();
+  const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
+  const bool isLong = std::ranges::count(plan_.keptRows, first - begin, &ir::KeptRow::writer) > 0;
+  return walkedAxes_.size() > 0 && turningAxes().empty() &&
+         std::ranges::count(begin, begin + stage, true, &ir::KernelStage::sweep) == !isLong;
+}
+
+Values KernelEmitter::distancesOfRows(int axis, int64_t steps, int64_t beyond, int64_t mostBytes) {
   constexpr int64_t kFew = 1 << 11;
   Values distances(kernel_.operands.size());
   for (size_t i = 0; i < distances.size(); ++i) {
@@ -146,6 +154,7 @@ Values KernelEmitter::distancesOfRows(int axis, int64_t steps, int64_t mostBytes
     const auto fits = [&](int64_t bytes) { return builder_.CreateICmpSLE(row, number(bytes)); };
     llvm::Value* count = builder_.CreateSelect(fits(mostBytes), number(steps), number(0));
     count = builder_.CreateSelect(fits(kFew), number(2 * steps), count);
+    count = builder_.CreateSelect(fits(beyond), number(0), count);
     distances[i] = builder_.CreateMul(stride, count);
   }
   return distances;
@@ -156,17 +165,17 @@ Values KernelEmitter::distancesOfRows(int axis, int64_t steps, int64_t mostBytes
 Values KernelEmitter::sweepFullVectors(int stage, llvm::Value* begin, llvm::Value* end,
                                        const Values& pairs) {
   const bool rotates = plan_.unroll == 1;
-  // Longer rows would not stay in the cache until they are read.
-  const auto first = std::ranges::find(kernel_.stages, true, &ir::KernelStage::sweep);
-  const bool isLong = std::ranges::count(plan_.keptRows, stage, &ir::KeptRow::writer) > 0;
-  Values ahead;
-  if ((isLong || &*first < &kernel_.stages[stage]) && turningAxes().empty() && !walkedAxes_.empty())
-    ahead = distancesOfRows(walkedAxes_[0], 1, 1 << 16);
+  // Longer rows would not stay in the cache of level 1, and of level 2, until they are read.
+  constexpr int64_t kNear = 1 << 14, kFar = 1 << 16;
+  const bool asks = asksForNextRow(stage);
+  const Values near = asks ? distancesOfRows(walkedAxes_[0], 1, 0, kNear) : Values();
+  const Values far = asks ? distancesOfRows(walkedAxes_[0], 1, kNear, kFar) : Values();
   return emitFor(builder_, begin, end, int64_t{plan_.lanes} * plan_.unroll, pairs,
                  [&](llvm::Value* i, const Values& current) {
                    ValueScopes::Scope scope(values_);
                    values_.setLanes(fullLanes(i, plan_.unroll));
-                   fetchAhead(ahead, i);
+                   fetchAhead(near, i, true);
+                   fetchAhead(far, i);
                    Values next = current;
                    emitBody(stage, [&](int vector, int r, LlvmValue value) {
                      const Reduce& reduce = reduces(stage)[r];
@@ -317,7 +326,7 @@ void KernelEmitter::sweepBlock(int stage, const Rows& rows, llvm::Value* first, 
   const std::vector<Lanes> lanes = values_.lanes();
   Values ahead;
   if (stores_ == ir::Stores::Fetching && plan_.rowsTogether == 0)
-    ahead = distancesOfRows(lowestReducedAxis(), kRowsTogether, INT64_MAX);
+    ahead = distancesOfRows(lowestReducedAxis(), kRowsTogether, 0, INT64_MAX);
   const auto row = [&](size_t i) { return sums_[reduces(stage)[i / lanes.size()].index].parts; };
   const auto add = [&](Values sums) {
     emitBody(stage, [&](int vector, int r, LlvmValue value) {
